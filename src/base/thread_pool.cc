@@ -1,0 +1,107 @@
+// A job is published by raising the epoch; workers take task indices from one counter until it runs out.
+#include "src/base/thread_pool.h"
+
+#include <chrono>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+
+namespace llm {
+namespace {
+
+void CpuRelax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ThreadPool>> ThreadPool::Create(const ThreadPoolOptions& options) {
+  if (options.num_threads < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("thread pool: num_threads must be at least 1, is ", options.num_threads));
+  }
+  std::unique_ptr<ThreadPool> pool(new ThreadPool(options));
+  pool->threads_.reserve(static_cast<size_t>(options.num_threads - 1));
+  for (int worker = 1; worker < options.num_threads; ++worker) {
+    try {
+      pool->threads_.emplace_back([raw = pool.get(), worker] { raw->WorkerLoop(worker); });
+    } catch (const std::system_error& error) {
+      return absl::ResourceExhaustedError(absl::StrCat("thread pool: cannot create thread ", worker, " of ",
+                                                       options.num_threads, ": ", error.what()));
+    }
+  }
+  return pool;
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    stop_.store(true);
+    epoch_.fetch_add(1);
+  }
+  wake_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void ThreadPool::ParallelFor(int num_tasks, Task task) {
+  if (num_tasks <= 0) return;
+  if (threads_.empty() || num_tasks == 1) {
+    for (int i = 0; i < num_tasks; ++i) task(i, 0);
+    return;
+  }
+  {
+    // Under the lock, so that a worker between its last look at the epoch and its wait cannot miss the job.
+    std::lock_guard<std::mutex> lock(mutex_);
+    task_ = &task;
+    num_tasks_ = num_tasks;
+    next_task_.store(0, std::memory_order_relaxed);
+    num_busy_.store(static_cast<int>(threads_.size()), std::memory_order_relaxed);
+    epoch_.fetch_add(1, std::memory_order_release);
+  }
+  wake_.notify_all();
+  RunTasks(task, num_tasks, 0);
+  // Every worker passes through each job once, so that `task` outlives all looks at it.
+  for (int spins = 1; num_busy_.load(std::memory_order_acquire) != 0; ++spins) {
+    // With more threads than cores the last worker may need this core.
+    if (spins % 1024 == 0) {
+      std::this_thread::yield();
+    } else {
+      CpuRelax();
+    }
+  }
+}
+
+void ThreadPool::RunTasks(const Task& task, int num_tasks, int worker) {
+  for (int i = next_task_.fetch_add(1, std::memory_order_relaxed); i < num_tasks;
+       i = next_task_.fetch_add(1, std::memory_order_relaxed)) {
+    task(i, worker);
+  }
+}
+
+void ThreadPool::WaitForJob(uint32_t seen_epoch) {
+  const auto park_at = std::chrono::steady_clock::now() + std::chrono::nanoseconds(options_.spin_ns);
+  for (int spins = 0; epoch_.load(std::memory_order_acquire) == seen_epoch; ++spins) {
+    CpuRelax();
+    // The clock is read rarely: reading it is dearer than the pause.
+    if (spins % 64 == 63 && std::chrono::steady_clock::now() >= park_at) {
+      std::unique_lock<std::mutex> lock(mutex_);
+      wake_.wait(lock, [&] { return epoch_.load(std::memory_order_relaxed) != seen_epoch; });
+      return;
+    }
+  }
+}
+
+void ThreadPool::WorkerLoop(int worker) {
+  uint32_t epoch = 0;
+  while (true) {
+    WaitForJob(epoch);
+    ++epoch;
+    if (stop_.load(std::memory_order_relaxed)) return;
+    RunTasks(*task_, num_tasks_, worker);
+    num_busy_.fetch_sub(1, std::memory_order_acq_rel);
+  }
+}
+
+}  // namespace llm

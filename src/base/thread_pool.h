@@ -1,0 +1,56 @@
+// Runs independent tasks on a fixed set of worker threads; the caller is worker 0.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+
+namespace llm {
+
+struct ThreadPoolOptions {
+  int num_threads = 1;        // workers, the caller included
+  int64_t spin_ns = 50'000;   // how long an idle worker polls before it parks
+};
+
+class ThreadPool {
+ public:
+  using Task = absl::FunctionRef<void(int task, int worker)>;
+
+  // RESOURCE_EXHAUSTED when a thread cannot be created; none is left running then.
+  static absl::StatusOr<std::unique_ptr<ThreadPool>> Create(const ThreadPoolOptions& options);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int num_threads() const { return static_cast<int>(threads_.size()) + 1; }
+
+  // Calls task(i, worker) once for each i in [0, num_tasks), in any order on any worker, and returns when all are done.
+  // Tasks must not depend on each other's running concurrently. REQUIRES: one caller at a time; not from inside a task.
+  void ParallelFor(int num_tasks, Task task);
+
+ private:
+  explicit ThreadPool(const ThreadPoolOptions& options) : options_(options) {}
+  void WorkerLoop(int worker);
+  void RunTasks(const Task& task, int num_tasks, int worker);
+  void WaitForJob(uint32_t seen_epoch);
+
+  const ThreadPoolOptions options_;
+  std::vector<std::thread> threads_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  const Task* task_ = nullptr;
+  int num_tasks_ = 0;
+  std::atomic<uint32_t> epoch_{0};
+  std::atomic<int> next_task_{0};
+  std::atomic<int> num_busy_{0};
+  std::atomic<bool> stop_{false};
+};
+
+}  // namespace llm

@@ -1,0 +1,27 @@
+// Random-access bytes of a model file. Read by pread: a mapped file that someone truncates would kill the host.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace llm {
+
+class ModelFile {
+ public:
+  virtual ~ModelFile() = default;
+  virtual uint64_t size() const = 0;
+  // Reads exactly `size` bytes at `offset`; DATA_LOSS naming file, offset and size when they are not there. Thread-safe.
+  virtual absl::Status Read(uint64_t offset, uint64_t size, void* dst) const = 0;
+  virtual const std::string& name() const = 0;  // for messages
+};
+
+// NOT_FOUND, PERMISSION_DENIED or INVALID_ARGUMENT (a directory), naming the path.
+absl::StatusOr<std::unique_ptr<ModelFile>> OpenModelFile(const std::string& path);
+// The bytes stay the caller's and outlive the file.
+std::unique_ptr<ModelFile> MemoryModelFile(const void* data, uint64_t size, std::string name);
+
+}  // namespace llm

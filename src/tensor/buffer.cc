@@ -1,0 +1,58 @@
+// The limit is enforced by reserving the bytes in the counter before asking for the memory.
+#include "src/tensor/buffer.h"
+
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "src/base/math.h"
+
+namespace llm {
+namespace {
+
+constexpr size_t kAlignment = 64;  // a cache line, and one AVX-512 register
+
+}  // namespace
+
+void* Allocator::Allocate(size_t bytes) {
+  const size_t before = allocated_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  const bool within_limit = limit_bytes_ == 0 || (before <= limit_bytes_ && bytes <= limit_bytes_ - before);
+  void* memory = nullptr;
+  if (within_limit && bytes <= SIZE_MAX - kAlignment) {
+    memory = hooks_.allocate != nullptr ? hooks_.allocate(hooks_.user_data, bytes, kAlignment)
+                                        : std::aligned_alloc(kAlignment, RoundUp(bytes, kAlignment));
+  }
+  if (memory == nullptr) allocated_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  return memory;
+}
+
+void Allocator::Deallocate(void* memory, size_t bytes) {
+  if (memory == nullptr) return;
+  if (hooks_.deallocate != nullptr) {
+    hooks_.deallocate(hooks_.user_data, memory, bytes);
+  } else {
+    std::free(memory);
+  }
+  allocated_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+}
+
+absl::StatusOr<Buffer> Buffer::Allocate(Allocator* allocator, size_t size, absl::string_view what) {
+  Buffer buffer;
+  if (size == 0) return buffer;
+  void* memory = allocator->Allocate(size);
+  if (memory == nullptr) {
+    return absl::ResourceExhaustedError(absl::StrCat(what, ": cannot allocate ", size, " bytes (",
+                                                     allocator->allocated_bytes(), " already allocated)"));
+  }
+  buffer.allocator_ = allocator;
+  buffer.data_ = static_cast<std::byte*>(memory);
+  buffer.size_ = size;
+  return buffer;
+}
+
+void Buffer::Reset() {
+  if (data_ != nullptr) allocator_->Deallocate(data_, size_);
+  data_ = nullptr;
+  size_ = 0;
+}
+
+}  // namespace llm

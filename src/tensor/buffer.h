@@ -1,0 +1,77 @@
+// Buffer owns memory from an Allocator; Allocator counts what it hands out and never exceeds its limit.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace llm {
+
+// Host memory aligned to 64 bytes. Thread-safe. `hooks` replace the C allocator when the host gave its own.
+class Allocator {
+ public:
+  struct Hooks {
+    void* (*allocate)(void* user_data, size_t bytes, size_t alignment) = nullptr;
+    void (*deallocate)(void* user_data, void* memory, size_t bytes) = nullptr;
+    void* user_data = nullptr;
+  };
+
+  Allocator() = default;
+  explicit Allocator(Hooks hooks) : hooks_(hooks) {}
+  Allocator(const Allocator&) = delete;
+  Allocator& operator=(const Allocator&) = delete;
+
+  // 0 means no limit. Set before the first allocation.
+  void set_limit_bytes(size_t limit_bytes) { limit_bytes_ = limit_bytes; }
+  size_t allocated_bytes() const { return allocated_bytes_.load(std::memory_order_relaxed); }
+
+  // Null on failure. `bytes` > 0.
+  void* Allocate(size_t bytes);
+  void Deallocate(void* memory, size_t bytes);
+
+ private:
+  Hooks hooks_;
+  size_t limit_bytes_ = 0;
+  std::atomic<size_t> allocated_bytes_{0};
+};
+
+// Movable owner of `size` bytes. The allocator outlives it.
+class Buffer {
+ public:
+  Buffer() = default;
+  // RESOURCE_EXHAUSTED, naming `what` and the size, when the allocator refuses. Contents are undefined. size may be 0.
+  static absl::StatusOr<Buffer> Allocate(Allocator* allocator, size_t size, absl::string_view what);
+  ~Buffer() { Reset(); }
+  Buffer(Buffer&& other) noexcept
+      : allocator_(other.allocator_),
+        data_(std::exchange(other.data_, nullptr)),
+        size_(std::exchange(other.size_, 0)) {}
+  Buffer& operator=(Buffer&& other) noexcept {
+    if (this != &other) {
+      Reset();
+      allocator_ = other.allocator_;
+      data_ = std::exchange(other.data_, nullptr);
+      size_ = std::exchange(other.size_, 0);
+    }
+    return *this;
+  }
+
+  std::byte* data() const { return data_; }
+  size_t size() const { return size_; }
+  template <typename T>
+  T* As() const {
+    return reinterpret_cast<T*>(data_);
+  }
+  void Reset();
+
+ private:
+  Allocator* allocator_ = nullptr;
+  std::byte* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+}  // namespace llm

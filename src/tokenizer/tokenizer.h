@@ -1,0 +1,52 @@
+// Text to token ids and back. Immutable after Create and safe from any thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "src/tokenizer/tokenizer_spec.h"
+
+namespace llm {
+
+struct EncodeOptions {
+  bool add_special = true;     // bos/eos as the model's file asks
+  bool parse_special = false;  // control tokens written in the text become their ids; otherwise they stay text
+};
+
+class Tokenizer {
+ public:
+  // INVALID_ARGUMENT for duplicate or out-of-range ids, merges that do not name tokens, ...; UNIMPLEMENTED, with its
+  // name, for an unknown pre-tokenizer: never a silent wrong split.
+  static absl::StatusOr<std::unique_ptr<Tokenizer>> Create(TokenizerSpec spec);
+  virtual ~Tokenizer() = default;
+
+  // Any bytes are accepted: text that is not UTF-8 is encoded byte by byte where the vocabulary can (it decodes to the same
+  // bytes). RESOURCE_EXHAUSTED when the pre-tokenizer's match limits are hit.
+  virtual absl::StatusOr<std::vector<int32_t>> Encode(absl::string_view text, const EncodeOptions& options) const = 0;
+
+  // The bytes of one token in the middle of a text; control tokens give "" unless `render_special`. REQUIRES: id < vocab_size.
+  virtual absl::string_view TokenBytes(int32_t id, bool render_special) const = 0;
+
+  // Joins TokenBytes; drops the space that a leading SPM space prefix added. INVALID_ARGUMENT for an id out of range.
+  absl::StatusOr<std::string> Decode(absl::Span<const int32_t> ids, bool render_special) const;
+
+  int32_t vocab_size() const { return static_cast<int32_t>(spec_.tokens.size()); }
+  int32_t bos_id() const { return spec_.bos_id; }
+  int32_t eos_id() const { return spec_.eos_id; }
+  bool adds_bos() const { return spec_.add_bos; }
+  bool IsControl(int32_t id) const;
+  // -1 when no token is exactly this text.
+  virtual int32_t FindToken(absl::string_view text) const = 0;
+  const TokenizerSpec& spec() const { return spec_; }
+
+ protected:
+  explicit Tokenizer(TokenizerSpec spec) : spec_(std::move(spec)) {}
+  TokenizerSpec spec_;
+};
+
+}  // namespace llm
