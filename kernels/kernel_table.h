@@ -1,0 +1,41 @@
+// A backend: one function per op. Model code calls these and never asks where it runs.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "kernels/attention.h"
+#include "kernels/embed.h"
+#include "kernels/gate.h"
+#include "kernels/linear.h"
+#include "kernels/pack.h"
+#include "kernels/rms_norm.h"
+#include "kernels/rope.h"
+#include "kernels/row_stats.h"
+
+namespace llm {
+
+struct KernelTable {
+  const char* name;  // "reference", "generic", "avx2", "avx512"
+  PackedBytesFn packed_bytes;
+  PackRowsFn pack_rows;
+  LinearFn linear;
+  EmbedFn embed;
+  RmsNormFn rms_norm;
+  GateFn gate;
+  RopeTableFn rope_table;
+  RopeKvWriteFn rope_kv_write;
+  AttentionFn attention;
+  AttentionWorkspaceFn attention_workspace_bytes;
+  RowStatsFn row_stats;
+};
+
+// Every backend that this machine can run, fastest first; "reference" is always the last.
+std::vector<const KernelTable*> AvailableKernels();
+
+// By name; "" is the fastest. NOT_FOUND lists the names that this machine has.
+absl::StatusOr<const KernelTable*> FindKernels(absl::string_view name);
+
+}  // namespace llm
