@@ -1,0 +1,43 @@
+// The work of one step: which tokens of which sequences, and the block copies that come before.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "src/cache/block_table.h"
+#include "src/sequence/sequence.h"
+
+namespace llm {
+
+// Tokens [begin, begin + length) of the sequence are computed; logits are wanted for the last num_logits of them (1 when the
+// chunk reaches the last known token, so that a new one is sampled; 0 in the middle of a prompt).
+struct ScheduledChunk {
+  Sequence* sequence = nullptr;
+  int32_t begin = 0;
+  int32_t length = 0;
+  int32_t num_logits = 0;
+};
+
+// The first `tokens` tokens of `source` are copied to `destination`, which is fresh, before the forward pass.
+struct BlockCopy {
+  int group = 0;
+  BlockId source = kNullBlock;
+  BlockId destination = kNullBlock;
+  int32_t tokens = 0;
+};
+
+struct StepPlan {
+  std::vector<ScheduledChunk> chunks;
+  std::vector<BlockCopy> block_copies;
+  int32_t num_tokens = 0;
+
+  // What Rollback needs; others leave it alone.
+  struct Undo {
+    Sequence* sequence = nullptr;
+    bool admitted = false;                   // was waiting before this plan
+    std::vector<size_t> table_sizes;         // [kv_groups] before this plan
+  };
+  std::vector<Undo> undo;
+};
+
+}  // namespace llm

@@ -1,0 +1,40 @@
+// The engine's mutable state for one request. Owned by the engine, changed by the engine thread only.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "src/cache/block_table.h"
+#include "src/sequence/request.h"
+
+namespace llm {
+
+enum class SequenceStatus : int32_t { kWaiting, kRunning, kFinished };
+
+struct SequenceStats {
+  int64_t first_scheduled_ns = 0;
+  int64_t first_token_ns = 0;
+  int64_t last_token_ns = 0;
+  int32_t num_cached_tokens = 0;      // prompt tokens found in the prefix cache at first admission
+  int32_t num_preemptions = 0;
+  int64_t num_recomputed_tokens = 0;  // computed again after preemptions
+};
+
+// Invariants: num_computed_tokens < tokens.size() unless finished; waiting: every block table is empty and
+// num_computed_tokens is 0; running: table g covers at least num_computed_tokens tokens.
+struct Sequence {
+  Request request;
+  SequenceStatus status = SequenceStatus::kWaiting;
+  std::vector<int32_t> tokens;  // prompt, then generated
+  int32_t num_computed_tokens = 0;
+  std::vector<BlockTable> block_tables;  // [kv_groups]
+  SequenceStats stats;
+  uint64_t arrival_index = 0;  // order of Scheduler::Add; ties and FCFS go by it
+  int32_t max_computed_tokens = 0;  // the highest num_computed_tokens ever: below it, work is recomputation
+
+  int32_t num_tokens() const { return static_cast<int32_t>(tokens.size()); }
+  int32_t num_prompt_tokens() const { return static_cast<int32_t>(request.prompt.size()); }
+  int32_t num_generated_tokens() const { return num_tokens() - num_prompt_tokens(); }
+};
+
+}  // namespace llm
