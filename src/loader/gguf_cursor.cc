@@ -31,12 +31,15 @@ absl::Status HeaderBytes::Resize(uint64_t size) {
 GgufCursor::GgufCursor(const ModelFile& file, uint64_t max_header_bytes)
     : file_(file), end_(std::min(file.size(), max_header_bytes)) {}
 
+std::string GgufCursor::DescribeRemaining() const {
+  return absl::StrCat("the ", remaining(), " bytes that are left of the ",
+                      end_ < file_.size() ? "limit for headers" : "file");
+}
+
 absl::StatusOr<ByteRange> GgufCursor::Skip(uint64_t size, absl::string_view what) {
   if (size > remaining()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        what, " at offset ", position_, " takes ", size, " bytes, ",
-        end_ < file_.size() ? "beyond the limit for headers of " : "the file has only ",
-        end_ < file_.size() ? end_ : remaining()));
+    return absl::InvalidArgumentError(absl::StrCat(what, " at offset ", position_, " takes ", size,
+                                                   " bytes, more than ", DescribeRemaining()));
   }
   if (position_ + size > bytes_.size()) LLM_RETURN_IF_ERROR(Fetch(position_ + size));
   const ByteRange range = {position_, size};

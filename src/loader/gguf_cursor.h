@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -54,6 +55,7 @@ class GgufCursor {
   uint64_t position() const { return position_; }
   // Bytes that the header can still have: no count in the file may promise more.
   uint64_t remaining() const { return end_ - position_; }
+  std::string DescribeRemaining() const;  // for messages
   const HeaderBytes& bytes() const { return bytes_; }
 
   // INVALID_ARGUMENT, naming `what` and the position, when the header ends before `size` more

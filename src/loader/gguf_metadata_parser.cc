@@ -41,8 +41,8 @@ absl::StatusOr<ByteRange> ParseNumbers(GgufCursor* cursor, GgufType type, uint64
 absl::StatusOr<ByteRange> ParseStrings(GgufCursor* cursor, uint64_t count,
                                        const LoaderLimits& limits) {
   if (count > cursor->remaining() / kLengthBytes) {
-    return absl::InvalidArgumentError(absl::StrCat(count, " strings do not fit the ",
-                                                   cursor->remaining(), " bytes that are left"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(count, " strings do not fit ", cursor->DescribeRemaining()));
   }
   const uint64_t begin = cursor->position();
   for (uint64_t i = 0; i < count; ++i) {
@@ -88,9 +88,9 @@ absl::StatusOr<std::vector<GgufEntry>> ParseGgufMetadata(GgufCursor* cursor, uin
                                                          const LoaderLimits& limits) {
   if (num_entries > limits.max_metadata_entries ||
       num_entries > cursor->remaining() / kMinEntryBytes) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        num_entries, " metadata entries are more than the limit of ", limits.max_metadata_entries,
-        " or than fit the ", cursor->remaining(), " bytes that are left"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(num_entries, " metadata entries are more than the limit of ",
+                     limits.max_metadata_entries, " or than fit ", cursor->DescribeRemaining()));
   }
   std::vector<GgufEntry> entries;
   entries.reserve(static_cast<size_t>(num_entries));

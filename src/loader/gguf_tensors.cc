@@ -130,7 +130,7 @@ absl::StatusOr<std::vector<GgufTensorRecord>> ParseGgufTensors(GgufCursor* curso
   if (num_tensors > limits.max_tensors || num_tensors > cursor->remaining() / kMinRecordBytes) {
     return absl::InvalidArgumentError(
         absl::StrCat(num_tensors, " tensors are more than the limit of ", limits.max_tensors,
-                     " or than fit the ", cursor->remaining(), " bytes that are left"));
+                     " or than fit ", cursor->DescribeRemaining()));
   }
   std::vector<GgufTensorRecord> records;
   records.reserve(static_cast<size_t>(num_tensors));
