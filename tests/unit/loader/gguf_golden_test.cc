@@ -95,17 +95,37 @@ INSTANTIATE_TEST_SUITE_P(All, TinyModelTest,
                                          "Q5_1"),
                          [](const auto& param) { return std::string(param.param); });
 
-TEST(GgufGoldenTest, SmolLM2HasTheTensorsOfTheGolden) {
-  const char* path = std::getenv("INLAY_SMOLLM2");
-  if (path == nullptr) GTEST_SKIP() << "INLAY_SMOLLM2 (path of the Q4_1 GGUF file) is not set";
-  const std::string golden = INLAY_SHARED_DATA "/real/smollm2-135m-instruct-q4_1.tensors.json";
+struct RealModel {
+  const char* name;
+  const char* path_variable;  // of the environment: where the file is
+  const char* golden;         // below the shared data
+  const char* architecture;
+  size_t vocab_size;
+};
+
+class RealModelTest : public testing::TestWithParam<RealModel> {};
+
+TEST_P(RealModelTest, HasTheTensorsOfTheGolden) {
+  const RealModel& model = GetParam();
+  const char* path = std::getenv(model.path_variable);
+  if (path == nullptr) GTEST_SKIP() << model.path_variable << " (path of the file) is not set";
+  const std::string golden = std::string(INLAY_SHARED_DATA "/real/") + model.golden;
   if (!std::ifstream(golden)) GTEST_SKIP() << golden << " is not there";
   auto source = OpenPath(path);
   ASSERT_TRUE(source.ok()) << source.status();
-  EXPECT_EQ((*source)->metadata().GetString("general.architecture").value(), "llama");
-  EXPECT_EQ((*source)->metadata().GetStrings("tokenizer.ggml.tokens").value().size(), 49152u);
+  const Metadata& metadata = (*source)->metadata();
+  EXPECT_EQ(metadata.GetString("general.architecture").value(), model.architecture);
+  EXPECT_EQ(metadata.GetStrings("tokenizer.ggml.tokens").value().size(), model.vocab_size);
   ExpectTensorsOfGolden(**source, ReadJson(golden));
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    All, RealModelTest,
+    testing::Values(RealModel{"SmolLM2", "INLAY_SMOLLM2", "smollm2-135m-instruct-q4_1.tensors.json",
+                              "llama", 49152},
+                    RealModel{"Gemma3", "INLAY_GEMMA3", "gemma-3-270m-q4_k_m.tensors.json",
+                              "gemma3", 262144}),
+    [](const auto& param) { return std::string(param.param.name); });
 
 TEST(GgufGoldenTest, NamesTheFirstTensorOfAFileWithFormatsThatItCannotRead) {
   const std::string path = INLAY_SHARED_DATA "/gguf/llama_h256-KMIX_A.gguf";
