@@ -12,5 +12,15 @@ namespace llm {
 // The backends that this machine can run, fastest first: "avx512", "avx2", "generic".
 std::vector<const KernelTable*> CpuKernelTables();
 
-namespace cpu {}  // namespace cpu
+namespace cpu {
+
+absl::Status RmsNorm(const IsaKernels& isa, const RmsNormParams& params, const Stream& stream);
+absl::Status Gate(const IsaKernels& isa, const GateParams& params, const Stream& stream);
+absl::Status RowStats(const IsaKernels& isa, const RowStatsParams& params, const Stream& stream);
+absl::Status RopeKvWrite(const IsaKernels& isa, const RopeKvWriteParams& params,
+                         const Stream& stream);
+absl::Status Attention(const IsaKernels& isa, const AttentionParams& params, const Stream& stream);
+size_t AttentionWorkspaceBytes(const AttentionShape& shape);
+
+}  // namespace cpu
 }  // namespace llm

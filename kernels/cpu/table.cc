@@ -2,9 +2,16 @@
 // set is a template argument.
 #include "kernels/cpu/cpu_features.h"
 #include "kernels/cpu/cpu_kernels.h"
+#include "kernels/reference/reference.h"
 
 namespace llm {
 namespace {
+
+// The launcher kOp with its instruction set bound.
+template <const IsaKernels& (*kIsa)(), auto kOp, typename Params>
+absl::Status Bind(const Params& params, const Stream& stream) {
+  return kOp(kIsa(), params, stream);
+}
 
 template <const IsaKernels& (*kIsa)()>
 const KernelTable& Table() {
@@ -14,13 +21,14 @@ const KernelTable& Table() {
       .pack_rows = nullptr,
       .linear = nullptr,
       .embed = nullptr,
-      .rms_norm = nullptr,
-      .gate = nullptr,
-      .rope_table = nullptr,
-      .rope_kv_write = nullptr,
-      .attention = nullptr,
-      .attention_workspace_bytes = nullptr,
-      .row_stats = nullptr,
+      .rms_norm = Bind<kIsa, cpu::RmsNorm, RmsNormParams>,
+      .gate = Bind<kIsa, cpu::Gate, GateParams>,
+      // A few thousand exact sines once per step: nothing to gain.
+      .rope_table = ReferenceRopeTable,
+      .rope_kv_write = Bind<kIsa, cpu::RopeKvWrite, RopeKvWriteParams>,
+      .attention = Bind<kIsa, cpu::Attention, AttentionParams>,
+      .attention_workspace_bytes = cpu::AttentionWorkspaceBytes,
+      .row_stats = Bind<kIsa, cpu::RowStats, RowStatsParams>,
   };
   return table;
 }

@@ -5,7 +5,8 @@
 namespace llm {
 namespace {
 
-INSTANTIATE_TEST_SUITE_P(Backends, BackendTest, testing::ValuesIn(AvailableKernels()), BackendName);
+class AttentionTest : public BackendTest {};
+INSTANTIATE_TEST_SUITE_P(Backends, AttentionTest, testing::ValuesIn(AvailableKernels()), BackendName);
 
 constexpr DType kDTypes[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3, DType::kI8};
 
@@ -47,7 +48,7 @@ struct Small {
   ActivationMemory out = ActivationMemory(1, 16, Forms::kValues);
 };
 
-TEST_P(BackendTest, MatchesValuesComputedElsewhere) {
+TEST_P(AttentionTest, MatchesValuesComputedElsewhere) {
   Small small;
   ASSERT_TRUE(small.Run(kernels(), 0, 0).ok());
   small.Expect(0.960955493f, -0.2365069f, 0.694315685f);
@@ -83,7 +84,7 @@ std::vector<AttentionCase> Cases() {
   return cases;
 }
 
-TEST_P(BackendTest, EqualsTheReference) {
+TEST_P(AttentionTest, EqualsTheReference) {
   for (const AttentionCase& c : Cases()) {
     SCOPED_TRACE(Name(c));
     AttentionData data(c, {37, 700, 1, 16, 1100});
@@ -95,7 +96,7 @@ TEST_P(BackendTest, EqualsTheReference) {
   }
 }
 
-TEST_P(BackendTest, AQueryAloneEqualsTheSameQueryInAnyChunkBatchAndThreadCount) {
+TEST_P(AttentionTest, AQueryAloneEqualsTheSameQueryInAnyChunkBatchAndThreadCount) {
   for (const AttentionCase& c : Cases()) {
     SCOPED_TRACE(Name(c));
     constexpr int kContext = 530;
@@ -117,7 +118,7 @@ TEST_P(BackendTest, AQueryAloneEqualsTheSameQueryInAnyChunkBatchAndThreadCount) 
   }
 }
 
-TEST_P(BackendTest, LongDecodeIsTheSameForEveryThreadCount) {
+TEST_P(AttentionTest, LongDecodeIsTheSameForEveryThreadCount) {
   AttentionData data({.dtype = DType::kF16, .num_heads = 4, .num_kv_heads = 1}, {3000});
   const ActivationMemory one = data.Run(kernels(), {{0, 1, 3000}}, Forms::kBoth, 1);
   for (int num_threads : {2, 3}) {
@@ -127,7 +128,7 @@ TEST_P(BackendTest, LongDecodeIsTheSameForEveryThreadCount) {
              Tolerance({.head_dim = 64}, 3000));
 }
 
-TEST_P(BackendTest, QuantisesItsOutputExactly) {
+TEST_P(AttentionTest, QuantisesItsOutputExactly) {
   for (int head_dim : {16, 48, 64}) {
     const AttentionCase c = {.num_heads = 4, .num_kv_heads = 2, .head_dim = head_dim};
     AttentionData data(c, {600, 20});
@@ -143,7 +144,7 @@ TEST_P(BackendTest, QuantisesItsOutputExactly) {
   }
 }
 
-TEST_P(BackendTest, ANanThatAQueryMaySeeReachesItsOutputOnly) {
+TEST_P(AttentionTest, ANanThatAQueryMaySeeReachesItsOutputOnly) {
   AttentionData data({.num_heads = 2, .num_kv_heads = 1, .head_dim = 32}, {40});
   data.queries(0)[static_cast<size_t>(20 * data.token_size()) + 3] = std::nanf("");
   const ActivationMemory out = data.Run(kernels(), {{0, 40, 40}}, Forms::kBoth);
@@ -153,7 +154,7 @@ TEST_P(BackendTest, ANanThatAQueryMaySeeReachesItsOutputOnly) {
   }
 }
 
-TEST_P(BackendTest, RefusesBlocksOutsideTheLayerAndAShortWorkspace) {
+TEST_P(AttentionTest, RefusesBlocksOutsideTheLayerAndAShortWorkspace) {
   Small small;
   small.table[0] = 1;
   absl::Status status = small.Run(kernels(), 0, 0);

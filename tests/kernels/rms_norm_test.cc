@@ -6,9 +6,10 @@
 namespace llm {
 namespace {
 
-INSTANTIATE_TEST_SUITE_P(Backends, BackendTest, testing::ValuesIn(AvailableKernels()), BackendName);
+class RmsNormTest : public BackendTest {};
+INSTANTIATE_TEST_SUITE_P(Backends, RmsNormTest, testing::ValuesIn(AvailableKernels()), BackendName);
 
-TEST_P(BackendTest, NormsAHandComputedRow) {
+TEST_P(RmsNormTest, NormsAHandComputedRow) {
   const Aligned<float> input = {1, 2, 3, 4};
   const Aligned<float> weight = {1, 1, 2, 0.5f};
   ActivationMemory out(1, 4, Forms::kValues);
@@ -29,7 +30,7 @@ struct Result {
   Aligned<float> residual;
 };
 
-Result Run(const KernelTable& kernels, const Case& c, int64_t rows, Forms forms, int num_threads) {
+Result RunRmsNorm(const KernelTable& kernels, const Case& c, int64_t rows, Forms forms, int num_threads) {
   const size_t size = static_cast<size_t>(rows * c.cols);
   const Aligned<float> input = RandomFloats(size, 1, 3.0f);
   const Aligned<float> weight = RandomFloats(static_cast<size_t>(c.cols), 2);
@@ -45,10 +46,10 @@ Result Run(const KernelTable& kernels, const Case& c, int64_t rows, Forms forms,
 constexpr Case kCases[] = {{576, true, true}, {640, true, false}, {64, false, true},
                            {1056, true, true}};
 
-TEST_P(BackendTest, EqualsTheReference) {
+TEST_P(RmsNormTest, EqualsTheReference) {
   for (const Case& c : kCases) {
-    const Result actual = Run(kernels(), c, 5, Forms::kBoth, 1);
-    const Result expected = Run(ReferenceKernels(), c, 5, Forms::kBoth, 1);
+    const Result actual = RunRmsNorm(kernels(), c, 5, Forms::kBoth, 1);
+    const Result expected = RunRmsNorm(ReferenceKernels(), c, 5, Forms::kBoth, 1);
     EXPECT_TRUE(SameBits(actual.residual, expected.residual));
     // The sum of squares has relative error < cols * eps; half of it reaches the root. |output| < 32.
     ExpectNear(actual.output.values, expected.output.values,
@@ -57,28 +58,28 @@ TEST_P(BackendTest, EqualsTheReference) {
   }
 }
 
-TEST_P(BackendTest, AcceptsAnyNumberOfColumnsWithoutQuants) {
+TEST_P(RmsNormTest, AcceptsAnyNumberOfColumnsWithoutQuants) {
   for (int64_t cols : {1, 7, 16, 33, 100}) {
     const Case c = {cols, true, true};
-    ExpectNear(Run(kernels(), c, 3, Forms::kValues, 1).output.values,
-               Run(ReferenceKernels(), c, 3, Forms::kValues, 1).output.values, 1e-4);
+    ExpectNear(RunRmsNorm(kernels(), c, 3, Forms::kValues, 1).output.values,
+               RunRmsNorm(ReferenceKernels(), c, 3, Forms::kValues, 1).output.values, 1e-4);
   }
 }
 
-TEST_P(BackendTest, GivesTheSameBitsInAnyBatchFormAndThreadCount) {
+TEST_P(RmsNormTest, GivesTheSameBitsInAnyBatchFormAndThreadCount) {
   for (const Case& c : kCases) {
-    const Result all = Run(kernels(), c, 6, Forms::kBoth, 1);
+    const Result all = RunRmsNorm(kernels(), c, 6, Forms::kBoth, 1);
     for (int num_threads : {2, 3}) {
-      ExpectSame(Run(kernels(), c, 6, Forms::kBoth, num_threads).output, all.output);
+      ExpectSame(RunRmsNorm(kernels(), c, 6, Forms::kBoth, num_threads).output, all.output);
     }
-    const Result fewer = Run(kernels(), c, 2, Forms::kBoth, 1);
+    const Result fewer = RunRmsNorm(kernels(), c, 2, Forms::kBoth, 1);
     EXPECT_EQ(std::memcmp(fewer.output.Row(0), all.output.Row(0), sizeof(float) * 2 * c.cols), 0);
-    EXPECT_TRUE(SameBits(Run(kernels(), c, 6, Forms::kValues, 1).output.values, all.output.values));
-    EXPECT_TRUE(SameBits(Run(kernels(), c, 6, Forms::kQuants, 1).output.quants, all.output.quants));
+    EXPECT_TRUE(SameBits(RunRmsNorm(kernels(), c, 6, Forms::kValues, 1).output.values, all.output.values));
+    EXPECT_TRUE(SameBits(RunRmsNorm(kernels(), c, 6, Forms::kQuants, 1).output.quants, all.output.quants));
   }
 }
 
-TEST_P(BackendTest, WritesOverItsInput) {
+TEST_P(RmsNormTest, WritesOverItsInput) {
   const Aligned<float> weight = RandomFloats(64, 2);
   Aligned<float> input = RandomFloats(64, 1);
   ActivationMemory out(1, 64, Forms::kValues);
@@ -89,7 +90,7 @@ TEST_P(BackendTest, WritesOverItsInput) {
   EXPECT_TRUE(SameBits(input, out.values));
 }
 
-TEST_P(BackendTest, QuantisesZeroTinyAndNonFiniteGroups) {
+TEST_P(RmsNormTest, QuantisesZeroTinyAndNonFiniteGroups) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   Aligned<float> input(160, 1.0f);
   Aligned<float> weight = RandomFloats(160, 5);
@@ -109,7 +110,7 @@ TEST_P(BackendTest, QuantisesZeroTinyAndNonFiniteGroups) {
   EXPECT_TRUE(std::isnan(out.scales[3]));
 }
 
-TEST_P(BackendTest, RefusesWrongArguments) {
+TEST_P(RmsNormTest, RefusesWrongArguments) {
   Aligned<float> x(48, 1.0f);
   ActivationMemory out(1, 48, Forms::kBoth);
   RmsNormParams params = {.input = x.data(), .weight = x.data(), .output = out.View()};

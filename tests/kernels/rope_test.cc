@@ -6,11 +6,12 @@
 namespace llm {
 namespace {
 
-INSTANTIATE_TEST_SUITE_P(Backends, BackendTest, testing::ValuesIn(AvailableKernels()), BackendName);
+class RopeTest : public BackendTest {};
+INSTANTIATE_TEST_SUITE_P(Backends, RopeTest, testing::ValuesIn(AvailableKernels()), BackendName);
 
 constexpr DType kDTypes[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3, DType::kI8};
 
-TEST_P(BackendTest, TableHoldsCosinesAndSinesTimesMagnitude) {
+TEST_P(RopeTest, TableHoldsCosinesAndSinesTimesMagnitude) {
   const std::vector<int32_t> positions = {0, 3, 1000};
   const std::vector<float> inv_freq = {1.0f, 0.01f};
   Aligned<float> table(12);
@@ -20,7 +21,7 @@ TEST_P(BackendTest, TableHoldsCosinesAndSinesTimesMagnitude) {
                      0.843568614f, 1.240319311f, -1.258607294f, -0.816031666f}, 2e-7);
 }
 
-TEST_P(BackendTest, TableEqualsTheReferenceUpToLongContexts) {
+TEST_P(RopeTest, TableEqualsTheReferenceUpToLongContexts) {
   std::vector<int32_t> positions;
   for (int i = 0; i < 40; ++i) positions.push_back(i * i * i * 17);  // up to a million
   std::vector<float> inv_freq;
@@ -87,7 +88,7 @@ Tokens OneToken() {
   return tokens;
 }
 
-TEST_P(BackendTest, NormsAndTurnsAHandComputedHead) {
+TEST_P(RopeTest, NormsAndTurnsAHandComputedHead) {
   Tokens tokens = OneToken();
   ASSERT_TRUE(tokens.Run(kernels(), 0, 1, true, RopePairs::kHalves).ok());
   const float expected[] = {-0.115971197f, 0.196122882f, 0.643706585f, 0.903963931f, 1.03417538f};
@@ -100,14 +101,14 @@ TEST_P(BackendTest, NormsAndTurnsAHandComputedHead) {
   EXPECT_TRUE(std::isnan(kv[4])) << "a neighbouring key was touched";
 }
 
-TEST_P(BackendTest, TurnsAdjacentPairs) {
+TEST_P(RopeTest, TurnsAdjacentPairs) {
   Tokens tokens = OneToken();
   ASSERT_TRUE(tokens.Run(kernels(), 0, 1, true, RopePairs::kAdjacent).ok());
   const float expected[] = {-0.01680918f, 0.462191729f, 0.396527956f, 0.955135748f, 1.03417538f};
   for (size_t d = 0; d < 5; ++d) EXPECT_NEAR(tokens.q[d], expected[d], 3e-7);
 }
 
-TEST_P(BackendTest, StoresEveryFormatToTheBit) {
+TEST_P(RopeTest, StoresEveryFormatToTheBit) {
   for (DType dtype : kDTypes) {
     for (float size : {1.0f, 1e-3f, 2e-5f, 3e3f}) {  // 2e-5: subnormal scales
       // Without norm and rotation nothing is computed, so that the stored bits are exact.
@@ -120,7 +121,7 @@ TEST_P(BackendTest, StoresEveryFormatToTheBit) {
   }
 }
 
-TEST_P(BackendTest, RoundsAHandComputedInt8Head) {
+TEST_P(RopeTest, RoundsAHandComputedInt8Head) {
   Tokens tokens(Layout(DType::kI8, 1, 16), 1, 1, 0, 1);
   for (size_t d = 0; d < 16; ++d) tokens.v[d] = static_cast<float>(d) * 0.1f - 0.5f;
   ASSERT_TRUE(tokens.Run(kernels(), 0, 1, false, RopePairs::kHalves).ok());
@@ -136,7 +137,7 @@ TEST_P(BackendTest, RoundsAHandComputedInt8Head) {
                                            102, 114, 127));
 }
 
-TEST_P(BackendTest, ZeroTinyHugeAndNonFiniteHeads) {
+TEST_P(RopeTest, ZeroTinyHugeAndNonFiniteHeads) {
   for (DType dtype : {DType::kF8E4M3, DType::kI8}) {
     Tokens tokens(Layout(dtype, 1, 32), 5, 1, 0, 1);
     const auto fill = [&](int token, float x) {
@@ -166,7 +167,7 @@ TEST_P(BackendTest, ZeroTinyHugeAndNonFiniteHeads) {
   }
 }
 
-TEST_P(BackendTest, EqualsTheReference) {
+TEST_P(RopeTest, EqualsTheReference) {
   for (int head_dim : {16, 48, 64, 256}) {
     for (RopePairs pairs : {RopePairs::kHalves, RopePairs::kAdjacent}) {
       for (bool norms : {false, true}) {
@@ -191,7 +192,7 @@ TEST_P(BackendTest, EqualsTheReference) {
   }
 }
 
-TEST_P(BackendTest, GivesTheSameBitsInAnyBatchAndThreadCount) {
+TEST_P(RopeTest, GivesTheSameBitsInAnyBatchAndThreadCount) {
   for (DType dtype : kDTypes) {
     Tokens whole(Layout(dtype, 2, 64), 30, 4, 64, 1);
     Tokens pieces = whole;
@@ -210,7 +211,7 @@ TEST_P(BackendTest, GivesTheSameBitsInAnyBatchAndThreadCount) {
   }
 }
 
-TEST_P(BackendTest, RefusesSlotsOutsideTheLayer) {
+TEST_P(RopeTest, RefusesSlotsOutsideTheLayer) {
   for (int32_t slot : {-1, Tokens::kNumBlocks * 32}) {
     Tokens tokens(Layout(DType::kF16, 1, 16), 2, 1, 0, 1);
     tokens.slots[1] = slot;

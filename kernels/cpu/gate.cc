@@ -1,0 +1,16 @@
+// A task is a row.
+#include "kernels/checks.h"
+#include "kernels/cpu/cpu_kernels.h"
+#include "kernels/parallel.h"
+#include "src/base/status_macros.h"
+
+namespace llm::cpu {
+
+absl::Status Gate(const IsaKernels& isa, const GateParams& params, const Stream& stream) {
+  LLM_RETURN_IF_ERROR(CheckGate(params));
+  RunTasks(stream, params.output.rows,
+           [&](int64_t row, int /*worker*/) { isa.gate_row(params, row); });
+  return absl::OkStatus();
+}
+
+}  // namespace llm::cpu

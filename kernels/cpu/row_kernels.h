@@ -1,0 +1,20 @@
+// One row of the row-wise ops: rms_norm, gate, row_stats.
+#pragma once
+
+#include <cstdint>
+
+namespace llm {
+
+struct RmsNormParams;
+struct GateParams;
+
+// The largest logit of one part of a row and the sum of exponentials relative to it.
+struct RowPart {
+  float max;
+  int32_t argmax;  // within the part; the first of equals
+  float sum_exp;   // of exp(x - max); 0 when all are -infinity
+  bool has_nan;
+  bool has_finite;
+};
+
+}  // namespace llm
