@@ -18,7 +18,9 @@ std::string ConfigReader::Take(absl::string_view key) {
   return name;
 }
 
-bool ConfigReader::Has(absl::string_view key) const { return source_.metadata().Has(FullName(key)); }
+bool ConfigReader::Has(absl::string_view key) const {
+  return source_.metadata().Has(FullName(key));
+}
 
 int ConfigReader::Size(absl::string_view key, int max) {
   const std::string name = Take(key);
@@ -28,7 +30,8 @@ int ConfigReader::Size(absl::string_view key, int max) {
     return 1;
   }
   if (*value < 1 || *value > max) {
-    Fail(absl::InvalidArgumentError(absl::StrCat("key ", name, ": expected 1 to ", max, ", file has ", *value)));
+    Fail(absl::InvalidArgumentError(
+        absl::StrCat("key ", name, ": expected 1 to ", max, ", file has ", *value)));
     return 1;
   }
   return static_cast<int>(*value);
@@ -54,7 +57,8 @@ float ConfigReader::FloatOr(absl::string_view key, float fallback) {
   // The bounds keep reciprocals and powers of the value finite in f32.
   const bool zero_is_fine = fallback <= 0 && *value == 0;
   if (!zero_is_fine && !(*value > 1e-30 && *value < 1e30)) {
-    Fail(absl::InvalidArgumentError(absl::StrCat("key ", name, ": expected a positive number, file has ", *value)));
+    Fail(absl::InvalidArgumentError(
+        absl::StrCat("key ", name, ": expected a positive number, file has ", *value)));
     return fallback;
   }
   return static_cast<float>(*value);
@@ -89,7 +93,8 @@ void ConfigReader::RequireZero(absl::string_view key) {
 void ConfigReader::RefuseUnread() {
   for (const absl::string_view key : source_.metadata().Keys()) {
     if (absl::StartsWith(key, prefix_) && read_.count(std::string(key)) == 0) {
-      Fail(absl::UnimplementedError(absl::StrCat("key ", key, ": not known to this architecture's description")));
+      Fail(absl::UnimplementedError(
+          absl::StrCat("key ", key, ": not known to this architecture's description")));
     }
   }
 }

@@ -1,4 +1,5 @@
-// Reads the keys of one architecture's namespace and remembers which were read, so that no key is ever silently ignored.
+// Reads the keys of one architecture's namespace and remembers which were read, so that no key is
+// ever silently ignored.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +12,9 @@
 
 namespace llm {
 
-// The first error sticks, and every later getter returns its fallback: a description reads all of its keys and the caller looks at
-// `status` once. Keys are given without the namespace: "block_count" reads "llama.block_count".
+// The first error sticks, and every later getter returns its fallback: a description reads all of
+// its keys and the caller looks at `status` once. Keys are given without the namespace:
+// "block_count" reads "llama.block_count".
 class ConfigReader {
  public:
   // `source` outlives the reader.

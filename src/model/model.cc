@@ -11,8 +11,9 @@ absl::Status ApplyRopeFactors(const float* factors, ModelConfig* config) {
   for (RopeVariant& rope : config->ropes) {
     for (size_t i = 0; i < rope.inv_freq.size(); ++i) {
       if (!(factors[i] > 0.0f)) {  // NaN too
-        return absl::InvalidArgumentError(absl::StrCat("tensor ", config->names.rope_factors, ".weight: factor ", i,
-                                                       " is ", factors[i], ", expected a positive number"));
+        return absl::InvalidArgumentError(absl::StrCat("tensor ", config->names.rope_factors,
+                                                       ".weight: factor ", i, " is ", factors[i],
+                                                       ", expected a positive number"));
       }
       rope.inv_freq[i] /= factors[i];
     }
@@ -22,7 +23,8 @@ absl::Status ApplyRopeFactors(const float* factors, ModelConfig* config) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Model>> LoadModel(const WeightSource& source, const WeightsOptions& options,
+absl::StatusOr<std::unique_ptr<Model>> LoadModel(const WeightSource& source,
+                                                 const WeightsOptions& options,
                                                  LoadProgress progress) {
   auto model = std::make_unique<Model>();
   model->kernels = options.kernels;

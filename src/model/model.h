@@ -16,8 +16,10 @@ struct Model {
   Weights weights;
 };
 
-// Errors are those of ReadModelConfig and LoadWeights. The allocator outlives the model; the pool is used during the call only.
-absl::StatusOr<std::unique_ptr<Model>> LoadModel(const WeightSource& source, const WeightsOptions& options,
+// Errors are those of ReadModelConfig and LoadWeights. The allocator outlives the model; the pool
+// is used during the call only.
+absl::StatusOr<std::unique_ptr<Model>> LoadModel(const WeightSource& source,
+                                                 const WeightsOptions& options,
                                                  LoadProgress progress);
 inline absl::StatusOr<std::unique_ptr<Model>> LoadModel(const WeightSource& source,
                                                         const WeightsOptions& options) {

@@ -14,11 +14,13 @@ constexpr int kMaxVocabSize = 1 << 22;
 absl::Status CheckFileKind(const Metadata& metadata) {
   const absl::StatusOr<int64_t> splits = metadata.GetInt("split.count");
   if (splits.ok() && *splits > 1) {
-    return absl::UnimplementedError(absl::StrCat("key split.count: a model in ", *splits, " files is not supported"));
+    return absl::UnimplementedError(
+        absl::StrCat("key split.count: a model in ", *splits, " files is not supported"));
   }
   const absl::StatusOr<absl::string_view> type = metadata.GetString("general.type");
   if (type.ok() && *type != "model") {
-    return absl::UnimplementedError(absl::StrCat("key general.type: \"", *type, "\" is not a model"));
+    return absl::UnimplementedError(
+        absl::StrCat("key general.type: \"", *type, "\" is not a model"));
   }
   return absl::OkStatus();
 }
@@ -28,7 +30,8 @@ absl::Status ReadVocabSize(const WeightSource& source, ModelConfig* config) {
   const std::string name = absl::StrCat(config->names.embedding, ".weight");
   const TensorInfo* embedding = source.Find(name);
   if (embedding == nullptr) return absl::NotFoundError(absl::StrCat("tensor ", name, ": missing"));
-  if (embedding->shape.size() != 2 || embedding->shape[0] < 1 || embedding->shape[0] > kMaxVocabSize) {
+  if (embedding->shape.size() != 2 || embedding->shape[0] < 1 ||
+      embedding->shape[0] > kMaxVocabSize) {
     return absl::InvalidArgumentError(
         absl::StrCat("tensor ", name, ": expected a matrix of 1 to ", kMaxVocabSize, " rows"));
   }
@@ -37,8 +40,8 @@ absl::Status ReadVocabSize(const WeightSource& source, ModelConfig* config) {
   if (!source.metadata().Has(key)) return absl::OkStatus();
   LLM_ASSIGN_OR_RETURN(const int64_t stated, source.metadata().GetInt(key));
   if (stated != config->vocab_size) {
-    return absl::InvalidArgumentError(absl::StrCat("key ", key, ": ", stated, " ids, but tensor ", name, " has ",
-                                                   config->vocab_size, " rows"));
+    return absl::InvalidArgumentError(absl::StrCat("key ", key, ": ", stated, " ids, but tensor ",
+                                                   name, " has ", config->vocab_size, " rows"));
   }
   return absl::OkStatus();
 }
@@ -46,16 +49,17 @@ absl::Status ReadVocabSize(const WeightSource& source, ModelConfig* config) {
 absl::Status CheckSizes(const ModelConfig& config) {
   if (config.num_heads % config.num_kv_heads != 0) {
     return absl::InvalidArgumentError(absl::StrCat(config.architecture, ": ", config.num_kv_heads,
-                                                   " kv heads do not divide ", config.num_heads, " heads"));
+                                                   " kv heads do not divide ", config.num_heads,
+                                                   " heads"));
   }
   if (config.head_dim % 16 != 0) {
-    return absl::UnimplementedError(
-        absl::StrCat(config.architecture, ": head_dim ", config.head_dim, " is not a multiple of 16"));
+    return absl::UnimplementedError(absl::StrCat(config.architecture, ": head_dim ",
+                                                 config.head_dim, " is not a multiple of 16"));
   }
   if (config.rope_dim % 2 != 0 || config.rope_dim > config.head_dim) {
-    return absl::InvalidArgumentError(absl::StrCat("key ", config.architecture, ".rope.dimension_count: ",
-                                                   config.rope_dim, " is odd or above head_dim ",
-                                                   config.head_dim));
+    return absl::InvalidArgumentError(absl::StrCat("key ", config.architecture,
+                                                   ".rope.dimension_count: ", config.rope_dim,
+                                                   " is odd or above head_dim ", config.head_dim));
   }
   return absl::OkStatus();
 }
@@ -83,11 +87,13 @@ void GroupLayers(ModelConfig* config) {
 
 absl::StatusOr<ModelConfig> ReadModelConfig(const WeightSource& source) {
   LLM_RETURN_IF_ERROR(CheckFileKind(source.metadata()));
-  LLM_ASSIGN_OR_RETURN(const absl::string_view name, source.metadata().GetString("general.architecture"));
+  LLM_ASSIGN_OR_RETURN(const absl::string_view name,
+                       source.metadata().GetString("general.architecture"));
   const Architecture* architecture = FindArchitecture(name);
   if (architecture == nullptr) {
     return absl::UnimplementedError(absl::StrCat("key general.architecture: \"", name,
-                                                 "\" is not supported; known are ", ArchitectureNames()));
+                                                 "\" is not supported; known are ",
+                                                 ArchitectureNames()));
   }
   ModelConfig config;
   config.architecture = std::string(name);

@@ -1,4 +1,5 @@
-// What a model is, as numbers: sizes, flags, and per layer which keys it sees. Read from a file's header by an architecture.
+// What a model is, as numbers: sizes, flags, and per layer which keys it sees. Read from a file's
+// header by an architecture.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,8 @@ struct LayerConfig {
   int rope = 0;      // index into ropes
 };
 
-// Names of tensors as GGUF files have them; a layer's are "blk.<layer>.<name>.weight" (and ".bias").
+// Names of tensors as GGUF files have them; a layer's are "blk.<layer>.<name>.weight" (and
+// ".bias").
 struct TensorNames {
   const char* embedding = "token_embd";
   const char* output_norm = "output_norm";
@@ -65,11 +67,12 @@ struct ModelConfig {
   RopePairs rope_pairs = RopePairs::kHalves;
   int rope_dim = 0;
 
-  bool qk_norm = false;          // q and k are normed per head
-  bool post_norms = false;       // the outputs of attention and feed-forward are normed before they are added
+  bool qk_norm = false;  // q and k are normed per head
+  bool post_norms =
+      false;  // the outputs of attention and feed-forward are normed before they are added
   bool may_have_biases = false;  // linear layers take a bias where the file has one
   bool tied_embeddings = false;  // the head is the embedding table
-  bool rope_factors = false;     // the file has a tensor that divides inv_freq; LoadModel applies it
+  bool rope_factors = false;  // the file has a tensor that divides inv_freq; LoadModel applies it
 
   TensorNames names;
   std::vector<RopeVariant> ropes;
@@ -80,8 +83,9 @@ struct ModelConfig {
   int kv_size() const { return num_kv_heads * head_dim; }
 };
 
-// Reads nothing but the header. NOT_FOUND for a missing key, INVALID_ARGUMENT for an impossible value, UNIMPLEMENTED for an
-// architecture, a key in the architecture's namespace, or a value of one that this library does not know: all by name.
+// Reads nothing but the header. NOT_FOUND for a missing key, INVALID_ARGUMENT for an impossible
+// value, UNIMPLEMENTED for an architecture, a key in the architecture's namespace, or a value of
+// one that this library does not know: all by name.
 absl::StatusOr<ModelConfig> ReadModelConfig(const WeightSource& source);
 
 }  // namespace llm

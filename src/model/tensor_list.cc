@@ -1,4 +1,5 @@
-// One pass over the model names every tensor; prediction, checks, allocation and loading all follow this list.
+// One pass over the model names every tensor; prediction, checks, allocation and loading all follow
+// this list.
 #include "src/model/tensor_list.h"
 
 #include <set>
@@ -32,7 +33,8 @@ class Lister {
   absl::Status Matrix(const std::string& name, int64_t rows, int64_t cols, PackedWeight* matrix);
   absl::Status Vector(const std::string& name, int64_t size, const float** vector);
   absl::Status Linear(const std::string& name, int64_t rows, int64_t cols, LinearWeight* linear);
-  absl::StatusOr<const TensorInfo*> Find(const std::string& name, const std::vector<int64_t>& shape);
+  absl::StatusOr<const TensorInfo*> Find(const std::string& name,
+                                         const std::vector<int64_t>& shape);
   absl::Status Place(TensorSlot slot, size_t bytes);
 
   const WeightSource& source_;
@@ -90,18 +92,21 @@ absl::Status Lister::ListLayer(int index, LayerWeights* layer) {
   return absl::OkStatus();
 }
 
-absl::Status Lister::Linear(const std::string& name, int64_t rows, int64_t cols, LinearWeight* linear) {
+absl::Status Lister::Linear(const std::string& name, int64_t rows, int64_t cols,
+                            LinearWeight* linear) {
   LLM_RETURN_IF_ERROR(Matrix(name + ".weight", rows, cols, &linear->weight));
   const std::string bias = name + ".bias";
   if (!config_.may_have_biases || source_.Find(bias) == nullptr) return absl::OkStatus();
   return Vector(bias, rows, &linear->bias);
 }
 
-absl::Status Lister::Matrix(const std::string& name, int64_t rows, int64_t cols, PackedWeight* matrix) {
+absl::Status Lister::Matrix(const std::string& name, int64_t rows, int64_t cols,
+                            PackedWeight* matrix) {
   LLM_ASSIGN_OR_RETURN(const TensorInfo* tensor, Find(name, {rows, cols}));
   absl::StatusOr<size_t> bytes = packed_bytes_(tensor->format, rows, cols);
   if (!bytes.ok()) {
-    return absl::Status(bytes.status().code(), absl::StrCat("tensor ", name, ": ", bytes.status().message()));
+    return absl::Status(bytes.status().code(),
+                        absl::StrCat("tensor ", name, ": ", bytes.status().message()));
   }
   *matrix = PackedWeight{.format = tensor->format, .rows = rows, .cols = cols, .data = nullptr};
   return Place({.tensor = tensor, .matrix = matrix}, *bytes);
@@ -110,7 +115,8 @@ absl::Status Lister::Matrix(const std::string& name, int64_t rows, int64_t cols,
 absl::Status Lister::Vector(const std::string& name, int64_t size, const float** vector) {
   LLM_ASSIGN_OR_RETURN(const TensorInfo* tensor, Find(name, {size}));
   if (size % GetWeightFormat(tensor->format).block_size != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("tensor ", name, ": ", size, " elements are no whole blocks of ",
+    return absl::InvalidArgumentError(absl::StrCat("tensor ", name, ": ", size,
+                                                   " elements are no whole blocks of ",
                                                    GetWeightFormat(tensor->format).name));
   }
   return Place({.tensor = tensor, .vector = vector}, static_cast<size_t>(size) * sizeof(float));
@@ -132,7 +138,8 @@ absl::Status Lister::Place(TensorSlot slot, size_t bytes) {
   slot.offset = list_.total_bytes;
   const auto end = CheckedAdd(list_.total_bytes, bytes);
   if (!end.has_value() || *end > SIZE_MAX / 2) {
-    return absl::InvalidArgumentError(absl::StrCat("tensor ", slot.tensor->name, ": sizes overflow"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("tensor ", slot.tensor->name, ": sizes overflow"));
   }
   list_.total_bytes = RoundUp(*end, kAlignment);
   list_.slots.push_back(slot);
@@ -142,8 +149,8 @@ absl::Status Lister::Place(TensorSlot slot, size_t bytes) {
 absl::Status Lister::RefuseUnknown() const {
   for (const TensorInfo& tensor : source_.tensors()) {
     if (used_.count(tensor.name) == 0) {
-      return absl::UnimplementedError(
-          absl::StrCat("tensor ", tensor.name, ": not used by architecture ", config_.architecture));
+      return absl::UnimplementedError(absl::StrCat(
+          "tensor ", tensor.name, ": not used by architecture ", config_.architecture));
     }
   }
   return absl::OkStatus();

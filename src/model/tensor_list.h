@@ -27,7 +27,8 @@ struct TensorList {
   size_t total_bytes = 0;  // of Weights::storage
 };
 
-// Sizes weights->layers and lists every tensor of the model; the errors are WeightsBytes'. `weights` outlives the list.
+// Sizes weights->layers and lists every tensor of the model; the errors are WeightsBytes'.
+// `weights` outlives the list.
 absl::StatusOr<TensorList> ListTensors(const WeightSource& source, const ModelConfig& config,
                                        PackedBytesFn packed_bytes, Weights* weights);
 

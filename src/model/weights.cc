@@ -1,5 +1,5 @@
-// Loading is cut into pieces of whole row tiles. Batches of pieces are read and packed in parallel; between batches the caller hears
-// of the progress and may stop.
+// Loading is cut into pieces of whole row tiles. Batches of pieces are read and packed in parallel;
+// between batches the caller hears of the progress and may stop.
 #include "src/model/weights.h"
 
 #include <algorithm>
@@ -13,8 +13,9 @@
 namespace llm {
 namespace {
 
-constexpr int64_t kStagingBytes = 1 << 20;  // large enough for sequential reads, small enough to stay in a cache
-constexpr int kPiecesPerThread = 8;         // a batch of 8 MiB per thread: progress every few milliseconds
+constexpr int64_t kStagingBytes =
+    1 << 20;  // large enough for sequential reads, small enough to stay in a cache
+constexpr int kPiecesPerThread = 8;  // a batch of 8 MiB per thread: progress every few milliseconds
 
 struct Piece {
   const TensorSlot* slot = nullptr;
@@ -24,7 +25,10 @@ struct Piece {
 };
 
 Piece WholeVector(const TensorSlot& slot) {
-  return {.slot = &slot, .row_begin = 0, .num_rows = 1, .row_bytes = static_cast<int64_t>(slot.tensor->size_bytes)};
+  return {.slot = &slot,
+          .row_begin = 0,
+          .num_rows = 1,
+          .row_bytes = static_cast<int64_t>(slot.tensor->size_bytes)};
 }
 
 void AppendPieces(const TensorSlot& slot, std::vector<Piece>* pieces) {
@@ -73,8 +77,9 @@ absl::Status Packer::Run(const TensorList& list, LoadProgress progress) {
     total_bytes += static_cast<uint64_t>(bytes);
   }
   const int threads = options_.pool->num_threads();
-  LLM_ASSIGN_OR_RETURN(staging_, Buffer::Allocate(options_.allocator, staging_bytes_ * static_cast<size_t>(threads),
-                                                  "staging memory of the loader"));
+  LLM_ASSIGN_OR_RETURN(
+      staging_, Buffer::Allocate(options_.allocator, staging_bytes_ * static_cast<size_t>(threads),
+                                 "staging memory of the loader"));
   uint64_t done_bytes = 0;
   const size_t batch = static_cast<size_t>(threads) * kPiecesPerThread;
   for (size_t begin = 0; begin < pieces.size(); begin += batch) {
@@ -101,10 +106,12 @@ absl::Status Packer::RunBatch(const Piece* pieces, int count) {
 absl::Status Packer::Load(const Piece& piece, std::byte* staging) const {
   const TensorInfo& tensor = *piece.slot->tensor;
   LLM_RETURN_IF_ERROR(source_.Read(tensor, static_cast<uint64_t>(piece.row_begin * piece.row_bytes),
-                                   static_cast<uint64_t>(piece.num_rows * piece.row_bytes), staging));
+                                   static_cast<uint64_t>(piece.num_rows * piece.row_bytes),
+                                   staging));
   std::byte* destination = storage_ + piece.slot->offset;
   if (piece.slot->matrix == nullptr) {
-    GetWeightFormat(tensor.format).decode(staging, tensor.shape[0], reinterpret_cast<float*>(destination));
+    GetWeightFormat(tensor.format)
+        .decode(staging, tensor.shape[0], reinterpret_cast<float*>(destination));
     return absl::OkStatus();
   }
   return options_.kernels->pack_rows({.weight = *piece.slot->matrix,
@@ -114,14 +121,16 @@ absl::Status Packer::Load(const Piece& piece, std::byte* staging) const {
                                       .destination = destination});
 }
 
-// The bytes that a tensor occupies follow from its shape, which was checked; a source that says otherwise is broken.
+// The bytes that a tensor occupies follow from its shape, which was checked; a source that says
+// otherwise is broken.
 absl::Status CheckTensorBytes(const TensorSlot& slot) {
   const WeightFormatInfo& info = GetWeightFormat(slot.tensor->format);
   const int64_t rows = slot.matrix != nullptr ? slot.matrix->rows : 1;
   const int64_t expected = rows * RowBytes(info, slot.tensor->shape.back());
   if (slot.tensor->size_bytes == static_cast<uint64_t>(expected)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("tensor ", slot.tensor->name, ": expected ", expected,
-                                                 " bytes, file has ", slot.tensor->size_bytes));
+  return absl::InvalidArgumentError(absl::StrCat("tensor ", slot.tensor->name, ": expected ",
+                                                 expected, " bytes, file has ",
+                                                 slot.tensor->size_bytes));
 }
 
 }  // namespace
@@ -129,7 +138,8 @@ absl::Status CheckTensorBytes(const TensorSlot& slot) {
 absl::StatusOr<size_t> WeightsBytes(const WeightSource& source, const ModelConfig& config,
                                     const KernelTable& kernels) {
   Weights weights;
-  LLM_ASSIGN_OR_RETURN(const TensorList list, ListTensors(source, config, kernels.packed_bytes, &weights));
+  LLM_ASSIGN_OR_RETURN(const TensorList list,
+                       ListTensors(source, config, kernels.packed_bytes, &weights));
   for (const TensorSlot& slot : list.slots) LLM_RETURN_IF_ERROR(CheckTensorBytes(slot));
   return list.total_bytes;
 }
@@ -140,7 +150,8 @@ absl::StatusOr<Weights> LoadWeights(const WeightSource& source, const ModelConfi
   LLM_ASSIGN_OR_RETURN(const TensorList list,
                        ListTensors(source, config, options.kernels->packed_bytes, &weights));
   for (const TensorSlot& slot : list.slots) LLM_RETURN_IF_ERROR(CheckTensorBytes(slot));
-  LLM_ASSIGN_OR_RETURN(weights.storage, Buffer::Allocate(options.allocator, list.total_bytes, "weights"));
+  LLM_ASSIGN_OR_RETURN(weights.storage,
+                       Buffer::Allocate(options.allocator, list.total_bytes, "weights"));
   for (const TensorSlot& slot : list.slots) {
     const std::byte* data = weights.storage.data() + slot.offset;
     if (slot.matrix != nullptr) {

@@ -1,4 +1,5 @@
-// The weights of a model in the form that one backend wants, and the one list that says which tensors they come from.
+// The weights of a model in the form that one backend wants, and the one list that says which
+// tensors they come from.
 #pragma once
 
 #include <cstdint>
@@ -37,12 +38,12 @@ struct LayerWeights {
 };
 
 struct Weights {
-  PackedWeight embedding;              // [vocab_size, hidden_size]
-  PackedWeight head;                   // [vocab_size, hidden_size]; the embedding itself when tied
-  const float* output_norm = nullptr;  // [hidden_size]
+  PackedWeight embedding;               // [vocab_size, hidden_size]
+  PackedWeight head;                    // [vocab_size, hidden_size]; the embedding itself when tied
+  const float* output_norm = nullptr;   // [hidden_size]
   const float* rope_factors = nullptr;  // [rope_dim / 2] or null
-  std::vector<LayerWeights> layers;    // [num_layers]
-  Buffer storage;                      // what all of the pointers above point into
+  std::vector<LayerWeights> layers;     // [num_layers]
+  Buffer storage;                       // what all of the pointers above point into
 };
 
 struct WeightsOptions {
@@ -51,17 +52,19 @@ struct WeightsOptions {
   Allocator* allocator = nullptr;
 };
 
-// Called on the loading thread with the file bytes packed so far and in all; an error ends the load with it.
+// Called on the loading thread with the file bytes packed so far and in all; an error ends the load
+// with it.
 using LoadProgress = absl::FunctionRef<absl::Status(uint64_t done_bytes, uint64_t total_bytes)>;
 
-// Bytes that LoadWeights will hold once it is done, from the header alone, with the checks that LoadWeights makes: NOT_FOUND for a
-// missing tensor, INVALID_ARGUMENT for a shape ("tensor blk.3.attn_q.weight: expected [2048, 2048], file has [2048, 1024]"),
-// UNIMPLEMENTED for a tensor that the architecture does not use.
+// Bytes that LoadWeights will hold once it is done, from the header alone, with the checks that
+// LoadWeights makes: NOT_FOUND for a missing tensor, INVALID_ARGUMENT for a shape ("tensor
+// blk.3.attn_q.weight: expected [2048, 2048], file has [2048, 1024]"), UNIMPLEMENTED for a tensor
+// that the architecture does not use.
 absl::StatusOr<size_t> WeightsBytes(const WeightSource& source, const ModelConfig& config,
                                     const KernelTable& kernels);
 
-// Reads and packs everything, through at most 1 MiB (or one tile of rows) of staging memory per thread. Values that are not finite
-// pass: they show up as logits that are not.
+// Reads and packs everything, through at most 1 MiB (or one tile of rows) of staging memory per
+// thread. Values that are not finite pass: they show up as logits that are not.
 absl::StatusOr<Weights> LoadWeights(const WeightSource& source, const ModelConfig& config,
                                     const WeightsOptions& options, LoadProgress progress);
 

@@ -1,4 +1,5 @@
-// The table of architectures: an explicit list, since linkers drop objects that only register themselves.
+// The table of architectures: an explicit list, since linkers drop objects that only register
+// themselves.
 #include "absl/strings/str_cat.h"
 #include "src/model/architectures/architecture.h"
 

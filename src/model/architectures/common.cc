@@ -7,7 +7,8 @@
 namespace llm {
 namespace {
 
-// Far above any model there is, and small enough that products of three of them and a step's tokens fit 64 bits.
+// Far above any model there is, and small enough that products of three of them and a step's tokens
+// fit 64 bits.
 constexpr int kMaxHiddenSize = 1 << 17;
 constexpr int kMaxFfnSize = 1 << 20;
 constexpr int kMaxLayers = 1 << 10;
@@ -36,11 +37,12 @@ void ReadSizes(ConfigReader* reader, ModelConfig* config) {
       reader->SizeOr("attention.key_length", kMaxHeadDim, config->hidden_size / config->num_heads);
   const int value_length = reader->SizeOr("attention.value_length", kMaxHeadDim, config->head_dim);
   if (value_length != config->head_dim) {
-    reader->Fail(absl::UnimplementedError(absl::StrCat("key ", reader->FullName("attention.value_length"),
-                                                       ": values of ", value_length, " with keys of ",
-                                                       config->head_dim, " dimensions")));
+    reader->Fail(absl::UnimplementedError(
+        absl::StrCat("key ", reader->FullName("attention.value_length"), ": values of ",
+                     value_length, " with keys of ", config->head_dim, " dimensions")));
   }
-  config->attention_scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(config->head_dim)));
+  config->attention_scale =
+      static_cast<float>(1.0 / std::sqrt(static_cast<double>(config->head_dim)));
   config->rope_dim = reader->SizeOr("rope.dimension_count", kMaxHeadDim, config->head_dim);
 }
 
@@ -50,11 +52,12 @@ float ReadLinearRopeScaling(ConfigReader* reader) {
   float factor = reader->FloatOr("rope.scale_linear", 1.0f);
   factor = reader->FloatOr("rope.scaling.factor", factor);
   reader->Harmless("rope.scaling.finetuned");
-  reader->Harmless("rope.scaling.original_context_length");  // only yarn and its kin compute with it
+  reader->Harmless(
+      "rope.scaling.original_context_length");  // only yarn and its kin compute with it
   if (type == "none") return 1.0f;
   if (type.empty() || type == "linear") return factor;
-  reader->Fail(absl::UnimplementedError(
-      absl::StrCat("key ", reader->FullName("rope.scaling.type"), ": \"", type, "\" is not supported")));
+  reader->Fail(absl::UnimplementedError(absl::StrCat("key ", reader->FullName("rope.scaling.type"),
+                                                     ": \"", type, "\" is not supported")));
   return 1.0f;
 }
 
@@ -62,7 +65,8 @@ RopeVariant MakeRope(int rope_dim, float base, float position_divisor) {
   RopeVariant rope;
   for (int i = 0; i < rope_dim / 2; ++i) {
     const double exponent = -2.0 * i / rope_dim;
-    rope.inv_freq.push_back(static_cast<float>(std::pow(static_cast<double>(base), exponent) / position_divisor));
+    rope.inv_freq.push_back(
+        static_cast<float>(std::pow(static_cast<double>(base), exponent) / position_divisor));
   }
   return rope;
 }

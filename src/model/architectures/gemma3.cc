@@ -1,4 +1,5 @@
-// Gemma 3 (text): windows on five layers of six, two rope bases, normed q and k, norms before and after each part.
+// Gemma 3 (text): windows on five layers of six, two rope bases, normed q and k, norms before and
+// after each part.
 #include <cmath>
 
 #include "src/model/architectures/architecture.h"
@@ -12,7 +13,8 @@ void ConfigureGemma3(ConfigReader* reader, ModelConfig* config) {
   config->qk_norm = true;
   config->post_norms = true;
   config->embedding_scale = static_cast<float>(std::sqrt(static_cast<double>(config->hidden_size)));
-  // Files do not say it: the query scale is head_dim, except in the 27B model (the one of 62 layers).
+  // Files do not say it: the query scale is head_dim, except in the 27B model (the one of 62
+  // layers).
   if (config->num_layers == 62) {
     config->attention_scale = static_cast<float>(
         1.0 / std::sqrt(static_cast<double>(config->hidden_size) / config->num_heads));

@@ -1,4 +1,5 @@
-// Llama 1 to 3, and what is built like them (SmolLM, Mistral without a window). Touvron et al., 2023.
+// Llama 1 to 3, and what is built like them (SmolLM, Mistral without a window). Touvron et al.,
+// 2023.
 #include "src/model/architectures/architecture.h"
 
 namespace llm {
