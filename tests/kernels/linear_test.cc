@@ -144,8 +144,8 @@ TEST_P(LinearTest, LargestIntegersDoNotOverflow) {
   const int64_t cols = 512;
   std::mt19937 random(5);
   RandomWeight weight = MakeRandomWeight(format(), 16, cols, &random);
-  if (!quantises()) GTEST_SKIP() << "float formats read no integers";
-  for (uint8_t pattern : {0xff, 0x80, 0x00, 0x7f}) {
+  if (!quantises()) return;  // float formats read no integers
+  for (const int pattern : {0xff, 0x80, 0x00, 0x7f}) {
     // All quants (and group scales) extreme; the f16 numbers become 1/256 wherever they are.
     const WeightFormatInfo& info = GetWeightFormat(format());
     const RandomWeight scales = MakeRandomWeight(format(), 16, cols, &random);
@@ -153,7 +153,7 @@ TEST_P(LinearTest, LargestIntegersDoNotOverflow) {
       const size_t in_block = i % static_cast<size_t>(info.block_bytes);
       const bool scale_ends = format() == WeightFormat::kQ6_K;
       const bool is_scale = scale_ends ? in_block >= 208 : in_block < 2;
-      weight.blocks[i] = is_scale ? scales.blocks[i] : pattern;
+      weight.blocks[i] = is_scale ? scales.blocks[i] : static_cast<uint8_t>(pattern);
     }
     const bool has_min = format() == WeightFormat::kQ4_1 || format() == WeightFormat::kQ5_1 ||
                          format() == WeightFormat::kQ4_K || format() == WeightFormat::kQ5_K;
@@ -164,7 +164,7 @@ TEST_P(LinearTest, LargestIntegersDoNotOverflow) {
     }
     info.decode(weight.blocks.data(), 16 * cols, weight.decoded.data());
     const auto packed = Pack(kernels(), weight);
-    for (int8_t sign : {1, -1}) {
+    for (const int sign : {1, -1}) {
       RandomActivations a(4, cols, &random);
       for (size_t i = 0; i < a.quants.size(); ++i) a.quants[i] = static_cast<int8_t>(127 * sign);
       for (int16_t& sum : a.sums) sum = static_cast<int16_t>(127 * sign * kActivationSumGroup);
@@ -308,9 +308,9 @@ TEST_P(LinearTest, WrongArgumentsGiveAStatus) {
 INSTANTIATE_TEST_SUITE_P(EveryBackend, LinearTest,
                          testing::Combine(testing::ValuesIn(BackendNames()),
                                           testing::ValuesIn(AllWeightFormats())),
-                         [](const auto& info) {
-                           return std::get<0>(info.param) + "_" +
-                                  GetWeightFormat(std::get<1>(info.param)).name;
+                         [](const auto& instance) {
+                           return std::get<0>(instance.param) + "_" +
+                                  GetWeightFormat(std::get<1>(instance.param)).name;
                          });
 
 TEST(KernelTableTest, FindsBackendsByNameAndTheFastestByDefault) {

@@ -187,7 +187,7 @@ TEST_P(SimdTest, ReducesAllLanes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryIsa, SimdTest, testing::Values("generic", "avx2", "avx512"),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& param) { return param.param; });
 
 }  // namespace
 }  // namespace llm
