@@ -18,12 +18,11 @@ constexpr int kRegisterRows = 4;
 #endif
 
 struct Scratch {
-  alignas(64) float tile[kAttentionMaxHeadDim *
-                         kKeyTile];  // decoded keys [head_dim, 16] or values [16, head_dim]
+  // Decoded keys [head_dim, 16], later values [16, head_dim].
+  alignas(64) float tile[kAttentionMaxHeadDim * kKeyTile];
   alignas(64) float scores[kAttentionMaxRows * kKeyTile];  // then weights
-  alignas(
-      64) float sums[kAttentionMaxRows * kKeyTile];  // per lane; reduced at the end of the split
-  int begin[kAttentionMaxRows];                      // visible lanes of the tile
+  alignas(64) float sums[kAttentionMaxRows * kKeyTile];    // reduced at the end of the split
+  int begin[kAttentionMaxRows];                            // visible lanes of the tile
   int end[kAttentionMaxRows];
 };
 

@@ -21,6 +21,10 @@ absl::Status RopeKvWrite(const IsaKernels& isa, const RopeKvWriteParams& params,
                          const Stream& stream);
 absl::Status Attention(const IsaKernels& isa, const AttentionParams& params, const Stream& stream);
 size_t AttentionWorkspaceBytes(const AttentionShape& shape);
+absl::StatusOr<size_t> PackedBytes(WeightFormat format, int64_t rows, int64_t cols);
+absl::Status PackRows(const PackRowsParams& params);
+absl::Status Embed(const EmbedParams& params, const Stream& stream);
+absl::Status Linear(const IsaKernels& isa, const LinearParams& params, const Stream& stream);
 
 }  // namespace cpu
 }  // namespace llm

@@ -17,6 +17,8 @@ void MergeSplit(const AttentionBlock& b, int split, const AttentionPartial& part
 void FinishAttention(const AttentionBlock& b, const AttentionPartial& merged,
                      const Activations& out, int64_t first_element);
 void QuantizeRow(const Activations& out, int64_t row, const float* values);
+LinearTaskFn LinearInt8(WeightFormat format);  // linear_int8_kernel.cc
+LinearTaskFn LinearF32(WeightFormat format);   // linear_f32_kernel.cc
 
 const IsaKernels& Kernels() {
   static constexpr IsaKernels kKernels = {
@@ -29,6 +31,8 @@ const IsaKernels& Kernels() {
       .merge_split = MergeSplit,
       .finish_attention = FinishAttention,
       .quantize_row = QuantizeRow,
+      .linear_int8 = LinearInt8,
+      .linear_f32 = LinearF32,
   };
   return kKernels;
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "kernels/cpu/attention_kernel.h"
+#include "kernels/cpu/linear_kernel.h"
 #include "kernels/cpu/rope_kv_write_kernel.h"
 #include "kernels/cpu/row_kernels.h"
 
@@ -29,6 +30,9 @@ struct IsaKernels {
                            const Activations& out, int64_t first_element);
   // Quantises one row of `out` whose f32 form lies at `values`.
   void (*quantize_row)(const Activations& out, int64_t row, const float* values);
+  // Null for a format that has no such kernel: float formats have no int8 one.
+  LinearTaskFn (*linear_int8)(WeightFormat format);
+  LinearTaskFn (*linear_f32)(WeightFormat format);
 };
 
 namespace generic {

@@ -17,10 +17,10 @@ template <const IsaKernels& (*kIsa)()>
 const KernelTable& Table() {
   static const KernelTable table = {
       .name = kIsa().name,
-      .packed_bytes = nullptr,
-      .pack_rows = nullptr,
-      .linear = nullptr,
-      .embed = nullptr,
+      .packed_bytes = cpu::PackedBytes,
+      .pack_rows = cpu::PackRows,
+      .linear = Bind<kIsa, cpu::Linear, LinearParams>,
+      .embed = cpu::Embed,
       .rms_norm = Bind<kIsa, cpu::RmsNorm, RmsNormParams>,
       .gate = Bind<kIsa, cpu::Gate, GateParams>,
       // A few thousand exact sines once per step: nothing to gain.
