@@ -19,6 +19,8 @@ namespace {
 // chunks have rows enough.
 constexpr int kMaxSplitTokens = 8;
 
+static_assert(kAttentionSplitKeys == kAttentionSplit && kAttentionMaxHeadDim == kMaxHeadDim);
+
 size_t Align(size_t bytes) { return RoundUp<size_t>(bytes, 64); }
 size_t PartialBytes(size_t num_rows, size_t head_dim) {
   return Align(num_rows * (head_dim + 2) * sizeof(float));

@@ -3,9 +3,9 @@
 // one chain per key over the dimensions, one chain per dimension over the keys.
 #include "kernels/cpu/attention_kernel.h"
 
-#include "kernels/attention.h"
 #include "kernels/cpu/isa_kernels.h"
 #include "kernels/cpu/simd_math.h"
+#include "kernels/kv_layout.h"
 
 namespace llm::LLM_CPU_ISA {
 namespace {
@@ -17,15 +17,12 @@ constexpr int kRegisterRows = 8;
 constexpr int kRegisterRows = 4;
 #endif
 
-constexpr int kMaxHeadDim = 512;
-
 struct Scratch {
-  alignas(64) float tile[kMaxHeadDim *
-                         kKeyTile];  // decoded keys [head_dim, 16] or values [16, head_dim]
+  // Decoded keys [head_dim, 16], later values [16, head_dim].
+  alignas(64) float tile[kAttentionMaxHeadDim * kKeyTile];
   alignas(64) float scores[kAttentionMaxRows * kKeyTile];  // then weights
-  alignas(
-      64) float sums[kAttentionMaxRows * kKeyTile];  // per lane; reduced at the end of the split
-  int begin[kAttentionMaxRows];                      // visible lanes of the tile
+  alignas(64) float sums[kAttentionMaxRows * kKeyTile];    // reduced at the end of the split
+  int begin[kAttentionMaxRows];                            // visible lanes of the tile
   int end[kAttentionMaxRows];
 };
 
@@ -199,8 +196,8 @@ LLM_SIMD bool FindVisible(const AttentionBlock& b, int key, Scratch& s) {
 }
 
 LLM_SIMD bool SeesSplit(const AttentionBlock& b, int row, int split) {
-  return b.Position(row) >= split * kAttentionSplit &&
-         b.FirstKey(row) < (split + 1) * kAttentionSplit;
+  return b.Position(row) >= split * kAttentionSplitKeys &&
+         b.FirstKey(row) < (split + 1) * kAttentionSplitKeys;
 }
 
 }  // namespace
@@ -213,10 +210,10 @@ void AttendSplit(const AttentionBlock& b, int split, const AttentionPartial& out
     out.max[r] = -__builtin_inff();
     Store(s.sums + r * kKeyTile, Zero());
   }
-  const int split_begin = split * kAttentionSplit;
+  const int split_begin = split * kAttentionSplitKeys;
   const int first = b.FirstKey(0) / kKeyTile * kKeyTile;
   const int last = b.Position(b.num_rows - 1);
-  const int split_last = split_begin + kAttentionSplit - 1;
+  const int split_last = split_begin + kAttentionSplitKeys - 1;
   const int end = last < split_last ? last : split_last;
   for (int key = first > split_begin ? first : split_begin; key <= end; key += kKeyTile) {
     if (!FindVisible(b, key, s)) continue;
@@ -237,7 +234,7 @@ void MergeSplit(const AttentionBlock& b, int split, const AttentionPartial& part
     if (!SeesSplit(b, r, split)) continue;
     const float* from = part.values + static_cast<int64_t>(r) * b.head_dim;
     float* to = merged.values + static_cast<int64_t>(r) * b.head_dim;
-    if (split == b.FirstKey(r) / kAttentionSplit) {
+    if (split == b.FirstKey(r) / kAttentionSplitKeys) {
       merged.max[r] = part.max[r];
       merged.sum[r] = part.sum[r];
       for (int d = 0; d < b.head_dim; d += 16) Store(to + d, Load(from + d));

@@ -40,6 +40,10 @@ struct AttentionBlock {
 };
 
 inline constexpr int kAttentionMaxRows = 64;
+// kAttentionSplit and kMaxHeadDim, whose headers would pull Abseil into the sources of an
+// instruction set.
+inline constexpr int kAttentionSplitKeys = 512;
+inline constexpr int kAttentionMaxHeadDim = 512;
 
 // What a split gives, for each row: the largest score, the sum of exp(score - max), the values
 // weighted alike. Rows that see no key of the split hold nothing.

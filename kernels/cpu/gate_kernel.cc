@@ -3,7 +3,6 @@
 // relative precision for negative x.
 #include "kernels/cpu/isa_kernels.h"
 #include "kernels/cpu/simd_math.h"
-#include "kernels/gate.h"
 
 namespace llm::LLM_CPU_ISA {
 namespace {
@@ -12,24 +11,21 @@ LLM_SIMD F32x16 TimesSigmoid(F32x16 x, F32x16 minus_z) {
   return Div(x, Add(Set(1.0f), Exp(minus_z)));
 }
 
-LLM_SIMD F32x16 Activate(GateActivation activation, F32x16 x) {
-  if (activation == GateActivation::kSilu) return TimesSigmoid(x, Sub(Zero(), x));
+LLM_SIMD F32x16 Activate(bool gelu, F32x16 x) {
+  if (!gelu) return TimesSigmoid(x, Sub(Zero(), x));
   const F32x16 cubic = Mul(x, Fma(Mul(x, x), Set(0.044715f), Set(1.0f)));
   return TimesSigmoid(x, Mul(cubic, Set(-1.5957691216f)));
 }
 
 }  // namespace
 
-void GateRow(const GateParams& params, int64_t row) {
-  const int64_t cols = params.output.cols;
-  const float* gate = params.gate + row * params.input_stride;
-  const float* up = params.up + row * params.input_stride;
+void GateRow(const GateInput& input, const Activations& output, int64_t row) {
+  const int64_t cols = output.cols;
   for (int64_t col = 0; col < cols; col += 32) {
-    const Columns32 g = LoadColumns(gate, col, cols);
-    const Columns32 u = LoadColumns(up, col, cols);
-    StoreResults(params.output, row * cols + col, CountColumns(col, cols),
-                 Mul(Activate(params.activation, g.a), u.a),
-                 Mul(Activate(params.activation, g.b), u.b));
+    const Columns32 g = LoadColumns(input.gate, col, cols);
+    const Columns32 u = LoadColumns(input.up, col, cols);
+    StoreResults(output, row * cols + col, CountColumns(col, cols),
+                 Mul(Activate(input.gelu, g.a), u.a), Mul(Activate(input.gelu, g.b), u.b));
   }
 }
 

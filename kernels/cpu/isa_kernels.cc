@@ -7,8 +7,8 @@
 namespace llm::LLM_CPU_ISA {
 
 // Defined in <op>_kernel.cc.
-void RmsNormRow(const RmsNormParams& params, int64_t row);
-void GateRow(const GateParams& params, int64_t row);
+void RmsNormRow(const RmsNormInput& input, const Activations& output, int64_t row);
+void GateRow(const GateInput& input, const Activations& output, int64_t row);
 RowPart RowStatsPart(const float* x, int n);
 void RopeKvWriteOneToken(const RopeKvWriteToken& t);
 void AttendSplit(const AttentionBlock& b, int split, const AttentionPartial& out);

@@ -6,17 +6,17 @@
 #pragma once
 
 #include "kernels/cpu/attention_kernel.h"
+#include "kernels/cpu/linear_kernel.h"
 #include "kernels/cpu/rope_kv_write_kernel.h"
 #include "kernels/cpu/row_kernels.h"
-#include "kernels/cpu/linear_kernel.h"
 
 namespace llm {
 
 struct IsaKernels {
   const char* name;
 
-  void (*rms_norm_row)(const RmsNormParams& params, int64_t row);
-  void (*gate_row)(const GateParams& params, int64_t row);
+  void (*rms_norm_row)(const RmsNormInput& input, const Activations& output, int64_t row);
+  void (*gate_row)(const GateInput& input, const Activations& output, int64_t row);
   RowPart (*row_stats_part)(const float* logits, int count);
   void (*rope_kv_write_token)(const RopeKvWriteToken& token);
 

@@ -1,12 +1,11 @@
 // Compiled per ISA. Two passes over a row; the second writes and quantises 32 columns at a time.
 #include "kernels/cpu/isa_kernels.h"
 #include "kernels/cpu/simd_math.h"
-#include "kernels/rms_norm.h"
 
 namespace llm::LLM_CPU_ISA {
 
-void RmsNormRow(const RmsNormParams& params, int64_t row) {
-  const int64_t cols = params.output.cols;
+void RmsNormRow(const RmsNormInput& params, const Activations& output, int64_t row) {
+  const int64_t cols = output.cols;
   const float* input = params.input != nullptr ? params.input + row * cols : nullptr;
   float* residual = params.residual != nullptr ? params.residual + row * cols : nullptr;
   const float* x = residual != nullptr ? residual : input;
@@ -30,8 +29,8 @@ void RmsNormRow(const RmsNormParams& params, int64_t row) {
   for (int64_t col = 0; col < cols; col += 32) {
     const Columns32 c = LoadColumns(x, col, cols);
     const Columns32 w = LoadColumns(params.weight, col, cols);
-    StoreResults(params.output, row * cols + col, CountColumns(col, cols),
-                 Mul(Mul(c.a, factor), w.a), Mul(Mul(c.b, factor), w.b));
+    StoreResults(output, row * cols + col, CountColumns(col, cols), Mul(Mul(c.a, factor), w.a),
+                 Mul(Mul(c.b, factor), w.b));
   }
 }
 

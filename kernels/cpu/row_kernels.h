@@ -3,10 +3,23 @@
 
 #include <cstdint>
 
+#include "kernels/activations.h"
+
 namespace llm {
 
-struct RmsNormParams;
-struct GateParams;
+// Fields of RmsNormParams, which itself would pull Abseil into the sources of an instruction set.
+struct RmsNormInput {
+  const float* input;  // of all rows
+  float* residual;
+  const float* weight;
+  float eps;
+};
+
+struct GateInput {
+  bool gelu;          // else SiLU
+  const float* gate;  // of this row
+  const float* up;
+};
 
 // The largest logit of one part of a row and the sum of exponentials relative to it.
 struct RowPart {

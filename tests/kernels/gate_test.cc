@@ -1,4 +1,5 @@
-// gate: known values of SiLU and GELU, every backend against the reference, extremes, independence of the batch.
+// gate: known values of SiLU and GELU, every backend against the reference, extremes, independence
+// of the batch.
 #include <limits>
 
 #include "tests/kernels/kernel_test_util.h"
@@ -12,13 +13,18 @@ class GateTest : public BackendTest {};
 INSTANTIATE_TEST_SUITE_P(Backends, GateTest, testing::ValuesIn(AvailableKernels()), BackendName);
 
 ActivationMemory RunGate(const KernelTable& kernels, GateActivation activation,
-                     const Aligned<float>& gate, const Aligned<float>& up, int64_t rows,
-                     int64_t cols, Forms forms = Forms::kValues, int num_threads = 1) {
+                         const Aligned<float>& gate, const Aligned<float>& up, int64_t rows,
+                         int64_t cols, Forms forms = Forms::kValues, int num_threads = 1) {
   ActivationMemory out(rows, cols, forms);
   const auto pool = MakePool(num_threads);
-  EXPECT_TRUE(kernels.gate({.activation = activation, .gate = gate.data(), .up = up.data(),
-                            .input_stride = static_cast<int64_t>(gate.size()) / rows,
-                            .output = out.View()}, {pool.get()}).ok());
+  EXPECT_TRUE(kernels
+                  .gate({.activation = activation,
+                         .gate = gate.data(),
+                         .up = up.data(),
+                         .input_stride = static_cast<int64_t>(gate.size()) / rows,
+                         .output = out.View()},
+                        {pool.get()})
+                  .ok());
   return out;
 }
 
@@ -39,7 +45,8 @@ TEST_P(GateTest, EqualsTheReference) {
       const Forms forms = cols % 32 == 0 ? Forms::kBoth : Forms::kValues;
       const auto actual = RunGate(kernels(), activation, gate, up, 3, cols, forms);
       const auto expected = RunGate(ReferenceKernels(), activation, gate, up, 3, cols, forms);
-      // |gate * up| < 128; a handful of operations of a few ulp each, GELU's 1 + tanh loses bits near -1.
+      // |gate * up| < 128; a handful of operations of a few ulp each, GELU's 1 + tanh loses bits
+      // near -1.
       ExpectNear(actual.values, expected.values, 128 * 16 * kFloatEpsilon);
       if (forms == Forms::kBoth) ExpectQuantsOfValues(actual);
     }
@@ -55,7 +62,8 @@ TEST_P(GateTest, IsAccurateRelativelyForModerateGates) {
     const auto expected = RunGate(ReferenceKernels(), activation, gate, up, 1, 2048);
     for (size_t i = 0; i < gate.size(); ++i) {
       EXPECT_NEAR(actual.values[i], expected.values[i],
-                  1e-4 * std::fabs(expected.values[i]) + 1e-30) << gate[i];
+                  1e-4 * std::fabs(expected.values[i]) + 1e-30)
+          << gate[i];
     }
   }
 }

@@ -1,4 +1,5 @@
-// rms_norm: hand-computed rows, every backend against the reference, quantisation, independence of the batch.
+// rms_norm: hand-computed rows, every backend against the reference, quantisation, independence of
+// the batch.
 #include <limits>
 
 #include "tests/kernels/kernel_test_util.h"
@@ -13,8 +14,12 @@ TEST_P(RmsNormTest, NormsAHandComputedRow) {
   const Aligned<float> input = {1, 2, 3, 4};
   const Aligned<float> weight = {1, 1, 2, 0.5f};
   ActivationMemory out(1, 4, Forms::kValues);
-  ASSERT_TRUE(kernels().rms_norm({.input = input.data(), .weight = weight.data(), .eps = 0.5f,
-                                  .output = out.View()}, {}).ok());
+  ASSERT_TRUE(
+      kernels()
+          .rms_norm(
+              {.input = input.data(), .weight = weight.data(), .eps = 0.5f, .output = out.View()},
+              {})
+          .ok());
   // mean(x^2) + eps = 8
   ExpectNear(out.values, {0.353553391f, 0.707106781f, 2.12132034f, 0.707106781f}, 4e-7);
 }
@@ -30,28 +35,34 @@ struct Result {
   Aligned<float> residual;
 };
 
-Result RunRmsNorm(const KernelTable& kernels, const Case& c, int64_t rows, Forms forms, int num_threads) {
+Result RunRmsNorm(const KernelTable& kernels, const Case& c, int64_t rows, Forms forms,
+                  int num_threads) {
   const size_t size = static_cast<size_t>(rows * c.cols);
   const Aligned<float> input = RandomFloats(size, 1, 3.0f);
   const Aligned<float> weight = RandomFloats(static_cast<size_t>(c.cols), 2);
   Result result{ActivationMemory(rows, c.cols, forms), RandomFloats(size, 3)};
   const auto pool = MakePool(num_threads);
-  EXPECT_TRUE(kernels.rms_norm({.input = c.with_input ? input.data() : nullptr,
-                                .residual = c.with_residual ? result.residual.data() : nullptr,
-                                .weight = weight.data(), .eps = 1e-5f,
-                                .output = result.output.View()}, {pool.get()}).ok());
+  EXPECT_TRUE(kernels
+                  .rms_norm({.input = c.with_input ? input.data() : nullptr,
+                             .residual = c.with_residual ? result.residual.data() : nullptr,
+                             .weight = weight.data(),
+                             .eps = 1e-5f,
+                             .output = result.output.View()},
+                            {pool.get()})
+                  .ok());
   return result;
 }
 
-constexpr Case kCases[] = {{576, true, true}, {640, true, false}, {64, false, true},
-                           {1056, true, true}};
+constexpr Case kCases[] = {
+    {576, true, true}, {640, true, false}, {64, false, true}, {1056, true, true}};
 
 TEST_P(RmsNormTest, EqualsTheReference) {
   for (const Case& c : kCases) {
     const Result actual = RunRmsNorm(kernels(), c, 5, Forms::kBoth, 1);
     const Result expected = RunRmsNorm(ReferenceKernels(), c, 5, Forms::kBoth, 1);
     EXPECT_TRUE(SameBits(actual.residual, expected.residual));
-    // The sum of squares has relative error < cols * eps; half of it reaches the root. |output| < 32.
+    // The sum of squares has relative error < cols * eps; half of it reaches the root. |output|
+    // < 32.
     ExpectNear(actual.output.values, expected.output.values,
                32 * static_cast<double>(c.cols) * kFloatEpsilon);
     ExpectQuantsOfValues(actual.output);
@@ -74,8 +85,10 @@ TEST_P(RmsNormTest, GivesTheSameBitsInAnyBatchFormAndThreadCount) {
     }
     const Result fewer = RunRmsNorm(kernels(), c, 2, Forms::kBoth, 1);
     EXPECT_EQ(std::memcmp(fewer.output.Row(0), all.output.Row(0), sizeof(float) * 2 * c.cols), 0);
-    EXPECT_TRUE(SameBits(RunRmsNorm(kernels(), c, 6, Forms::kValues, 1).output.values, all.output.values));
-    EXPECT_TRUE(SameBits(RunRmsNorm(kernels(), c, 6, Forms::kQuants, 1).output.quants, all.output.quants));
+    EXPECT_TRUE(
+        SameBits(RunRmsNorm(kernels(), c, 6, Forms::kValues, 1).output.values, all.output.values));
+    EXPECT_TRUE(
+        SameBits(RunRmsNorm(kernels(), c, 6, Forms::kQuants, 1).output.quants, all.output.quants));
   }
 }
 
@@ -101,8 +114,10 @@ TEST_P(RmsNormTest, QuantisesZeroTinyAndNonFiniteGroups) {
   weight[70] = kInfinity;
   weight[100] = -std::numeric_limits<float>::quiet_NaN();
   ActivationMemory out(1, 160, Forms::kBoth);
-  ASSERT_TRUE(kernels().rms_norm({.input = input.data(), .weight = weight.data(),
-                                  .output = out.View()}, {}).ok());
+  ASSERT_TRUE(
+      kernels()
+          .rms_norm({.input = input.data(), .weight = weight.data(), .output = out.View()}, {})
+          .ok());
   ExpectQuantsOfValues(out);
   EXPECT_EQ(out.scales[0], 0);
   EXPECT_EQ(out.scales[1], 0);

@@ -1,4 +1,5 @@
-// rope_table and rope_kv_write: hand-computed rotations, stored formats to the bit, backends against the reference.
+// rope_table and rope_kv_write: hand-computed rotations, stored formats to the bit, backends
+// against the reference.
 #include "gmock/gmock.h"
 #include "kernels/kv_element.h"
 #include "tests/kernels/kernel_test_util.h"
@@ -15,10 +16,17 @@ TEST_P(RopeTest, TableHoldsCosinesAndSinesTimesMagnitude) {
   const std::vector<int32_t> positions = {0, 3, 1000};
   const std::vector<float> inv_freq = {1.0f, 0.01f};
   Aligned<float> table(12);
-  ASSERT_TRUE(kernels().rope_table({.positions = positions, .inv_freq = inv_freq, .magnitude = 1.5f,
-                                    .cos_sin = table.data()}, {}).ok());
-  ExpectNear(table, {1.5f, 0, 1.5f, 0, -1.484988745f, 0.211680012f, 1.499325051f, 0.044993249f,
-                     0.843568614f, 1.240319311f, -1.258607294f, -0.816031666f}, 2e-7);
+  ASSERT_TRUE(kernels()
+                  .rope_table({.positions = positions,
+                               .inv_freq = inv_freq,
+                               .magnitude = 1.5f,
+                               .cos_sin = table.data()},
+                              {})
+                  .ok());
+  ExpectNear(table,
+             {1.5f, 0, 1.5f, 0, -1.484988745f, 0.211680012f, 1.499325051f, 0.044993249f,
+              0.843568614f, 1.240319311f, -1.258607294f, -0.816031666f},
+             2e-7);
 }
 
 TEST_P(RopeTest, TableEqualsTheReferenceUpToLongContexts) {
@@ -29,10 +37,16 @@ TEST_P(RopeTest, TableEqualsTheReferenceUpToLongContexts) {
   Aligned<float> actual(positions.size() * inv_freq.size() * 2);
   Aligned<float> expected(actual.size());
   const auto pool = MakePool(3);
-  ASSERT_TRUE(kernels().rope_table({.positions = positions, .inv_freq = inv_freq,
-                                    .cos_sin = actual.data()}, {pool.get()}).ok());
-  ASSERT_TRUE(ReferenceKernels().rope_table({.positions = positions, .inv_freq = inv_freq,
-                                             .cos_sin = expected.data()}, {}).ok());
+  ASSERT_TRUE(
+      kernels()
+          .rope_table({.positions = positions, .inv_freq = inv_freq, .cos_sin = actual.data()},
+                      {pool.get()})
+          .ok());
+  ASSERT_TRUE(
+      ReferenceKernels()
+          .rope_table({.positions = positions, .inv_freq = inv_freq, .cos_sin = expected.data()},
+                      {})
+          .ok());
   ExpectNear(actual, expected, 4 * kFloatEpsilon);
 }
 
@@ -54,15 +68,22 @@ struct Tokens {
 
   absl::Status Run(const KernelTable& kernels, int begin, int end, bool norms, RopePairs pairs,
                    ThreadPool* pool = nullptr) {
-    return kernels.rope_kv_write(
-        {.q = q.data() + begin * q_stride, .k = k.data() + begin * kv_stride,
-         .v = v.data() + begin * kv_stride, .q_stride = q_stride, .kv_stride = kv_stride,
-         .num_heads = num_heads, .q_norm = norms ? norm.data() : nullptr,
-         .k_norm = norms ? norm.data() : nullptr, .norm_eps = 1e-6f, .pairs = pairs,
-         .rope_dim = rope_dim, .cos_sin = cos_sin.data() + begin * rope_dim,
-         .slot_mapping = absl::MakeSpan(slots).subspan(static_cast<size_t>(begin),
-                                                       static_cast<size_t>(end - begin)),
-         .kv = {layout, kv.data(), kNumBlocks}}, {pool});
+    return kernels.rope_kv_write({.q = q.data() + begin * q_stride,
+                                  .k = k.data() + begin * kv_stride,
+                                  .v = v.data() + begin * kv_stride,
+                                  .q_stride = q_stride,
+                                  .kv_stride = kv_stride,
+                                  .num_heads = num_heads,
+                                  .q_norm = norms ? norm.data() : nullptr,
+                                  .k_norm = norms ? norm.data() : nullptr,
+                                  .norm_eps = 1e-6f,
+                                  .pairs = pairs,
+                                  .rope_dim = rope_dim,
+                                  .cos_sin = cos_sin.data() + begin * rope_dim,
+                                  .slot_mapping = absl::MakeSpan(slots).subspan(
+                                      static_cast<size_t>(begin), static_cast<size_t>(end - begin)),
+                                  .kv = {layout, kv.data(), kNumBlocks}},
+                                 {pool});
   }
 
   static constexpr int kNumBlocks = 4;
@@ -160,8 +181,8 @@ TEST_P(RopeTest, ZeroTinyHugeAndNonFiniteHeads) {
           LoadAs<uint16_t>(block + tokens.layout.value_scales_offset() + 2 * (slot % 32));
       EXPECT_EQ(scale, token < 2 ? 0x0000 : 0x7e00) << DTypeName(dtype) << " token " << token;
       for (int d = 0; d < 32; ++d) {
-        EXPECT_EQ(block[tokens.layout.values_offset() +
-                        ValueElement(tokens.layout, slot % 32, d)], std::byte{0});
+        EXPECT_EQ(block[tokens.layout.values_offset() + ValueElement(tokens.layout, slot % 32, d)],
+                  std::byte{0});
       }
     }
   }

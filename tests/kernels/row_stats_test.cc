@@ -1,4 +1,5 @@
-// row_stats: known rows, ties, NaN and infinities, every backend against the reference, independence of the batch.
+// row_stats: known rows, ties, NaN and infinities, every backend against the reference,
+// independence of the batch.
 #include <limits>
 
 #include "tests/kernels/kernel_test_util.h"
@@ -10,7 +11,8 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 class RowStatsTest : public BackendTest {};
-INSTANTIATE_TEST_SUITE_P(Backends, RowStatsTest, testing::ValuesIn(AvailableKernels()), BackendName);
+INSTANTIATE_TEST_SUITE_P(Backends, RowStatsTest, testing::ValuesIn(AvailableKernels()),
+                         BackendName);
 
 struct Stats {
   Aligned<int32_t> argmax;
@@ -19,14 +21,19 @@ struct Stats {
 };
 
 Stats RunRowStats(const KernelTable& kernels, const Aligned<float>& logits, int64_t rows,
-          int num_threads = 1) {
+                  int num_threads = 1) {
   const size_t n = static_cast<size_t>(rows);
   Stats stats{Aligned<int32_t>(n, -7), Aligned<float>(n), Aligned<float>(n)};
   const auto pool = MakePool(num_threads);
-  EXPECT_TRUE(kernels.row_stats({.logits = logits.data(), .rows = rows,
-                                 .cols = static_cast<int64_t>(logits.size()) / rows,
-                                 .argmax = stats.argmax.data(), .max = stats.max.data(),
-                                 .log_sum_exp = stats.log_sum_exp.data()}, {pool.get()}).ok());
+  EXPECT_TRUE(kernels
+                  .row_stats({.logits = logits.data(),
+                              .rows = rows,
+                              .cols = static_cast<int64_t>(logits.size()) / rows,
+                              .argmax = stats.argmax.data(),
+                              .max = stats.max.data(),
+                              .log_sum_exp = stats.log_sum_exp.data()},
+                             {pool.get()})
+                  .ok());
   return stats;
 }
 
@@ -98,7 +105,8 @@ TEST_P(RowStatsTest, GivesTheSameBitsInAnyBatchAndThreadCount) {
   const Aligned<float> logits = RandomFloats(4 * kCols, 9, 5.0f);
   const Stats all = RunRowStats(kernels(), logits, 4);
   for (int num_threads : {2, 3}) {
-    EXPECT_TRUE(SameBits(RunRowStats(kernels(), logits, 4, num_threads).log_sum_exp, all.log_sum_exp));
+    EXPECT_TRUE(
+        SameBits(RunRowStats(kernels(), logits, 4, num_threads).log_sum_exp, all.log_sum_exp));
   }
   for (size_t row = 0; row < 4; ++row) {
     const Aligned<float> one(logits.begin() + static_cast<int64_t>(row * kCols),
