@@ -95,7 +95,7 @@ class RandomRun {
     Request& request = sequence->request;
     request.id = ++submitted_;
     request.prompt = RandomPrompt();
-    request.cache_salt = std::string(Below(2), 's');
+    request.cache_salt = std::vector<std::string>{"", "s", "t"}[Below(3)];
     request.adapter_id = Below(6) == 0;
     request.priority = static_cast<int32_t>(Below(3));
     request.use_prefix_cache = Below(8) != 0;
