@@ -1,9 +1,9 @@
-// The element formats of weights, one row each in formats.def: name, elements and bytes of a block, decoder.
+// The element formats of weights, one row each in formats.def: name, elements and bytes of a block,
+// decoder.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-
 
 namespace llm {
 
@@ -16,8 +16,8 @@ enum class WeightFormat : int32_t {
 
 struct WeightFormatInfo {
   WeightFormat format;
-  const char* name;    // "Q4_1"
-  int block_size;      // elements
+  const char* name;  // "Q4_1"
+  int block_size;    // elements
   int block_bytes;
   // Writes `count` f32 (a multiple of block_size) from the blocks at `src`.
   void (*decode)(const void* src, int64_t count, float* dst);

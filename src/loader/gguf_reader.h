@@ -1,4 +1,5 @@
-// Opens a GGUF file (versions 2 and 3, little-endian) as a WeightSource. Spec: the GGUF document of the ggml project.
+// Opens a GGUF file (versions 2 and 3, little-endian) as a WeightSource. Spec: the GGUF document of
+// the ggml project.
 #pragma once
 
 #include <memory>
@@ -18,8 +19,10 @@ struct LoaderLimits {
   uint64_t max_string_bytes = 1u << 26;
 };
 
-// INVALID_ARGUMENT with what, which and where ("gguf x.gguf: tensor blk.3.attn_q.weight: ...") for a malformed file,
-// UNIMPLEMENTED for a version, byte order or tensor type that this library does not read.
-absl::StatusOr<std::unique_ptr<WeightSource>> OpenGguf(std::unique_ptr<ModelFile> file, const LoaderLimits& limits);
+// INVALID_ARGUMENT with what, which and where ("gguf x.gguf: tensor blk.3.attn_q.weight: ...") for
+// a malformed file, UNIMPLEMENTED for a version, byte order or tensor type that this library does
+// not read.
+absl::StatusOr<std::unique_ptr<WeightSource>> OpenGguf(std::unique_ptr<ModelFile> file,
+                                                       const LoaderLimits& limits);
 
 }  // namespace llm

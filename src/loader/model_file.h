@@ -1,4 +1,5 @@
-// Random-access bytes of a model file. Read by pread: a mapped file that someone truncates would kill the host.
+// Random-access bytes of a model file. Read by pread: a mapped file that someone truncates would
+// kill the host.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,8 @@ class ModelFile {
  public:
   virtual ~ModelFile() = default;
   virtual uint64_t size() const = 0;
-  // Reads exactly `size` bytes at `offset`; DATA_LOSS naming file, offset and size when they are not there. Thread-safe.
+  // Reads exactly `size` bytes at `offset`; DATA_LOSS naming file, offset and size when they are
+  // not there. Thread-safe.
   virtual absl::Status Read(uint64_t offset, uint64_t size, void* dst) const = 0;
   virtual const std::string& name() const = 0;  // for messages
 };

@@ -1,4 +1,5 @@
-// A model file seen as metadata and named tensors, whatever its format. Reads bytes only when asked.
+// A model file seen as metadata and named tensors, whatever its format. Reads bytes only when
+// asked.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +17,15 @@ namespace llm {
 struct TensorInfo {
   std::string name;
   WeightFormat format;
-  std::vector<int64_t> shape;  // row-major: last dimension contiguous ([rows, cols] for a matrix; GGUF's order reversed)
+  std::vector<int64_t> shape;  // row-major: last dimension contiguous ([rows, cols] for a matrix;
+                               // GGUF's order reversed)
   uint64_t file_offset = 0;    // absolute
   uint64_t size_bytes = 0;
 };
 
-// Typed metadata. Getters return NOT_FOUND for a missing key and INVALID_ARGUMENT for one of another type, both naming the key.
-// Integers of any width and sign read as int64 (a uint64 beyond its range is INVALID_ARGUMENT); floats as double.
+// Typed metadata. Getters return NOT_FOUND for a missing key and INVALID_ARGUMENT for one of
+// another type, both naming the key. Integers of any width and sign read as int64 (a uint64 beyond
+// its range is INVALID_ARGUMENT); floats as double.
 class Metadata {
  public:
   virtual ~Metadata() = default;
@@ -32,7 +35,9 @@ class Metadata {
   virtual absl::StatusOr<bool> GetBool(absl::string_view key) const = 0;
   virtual absl::StatusOr<absl::string_view> GetString(absl::string_view key) const = 0;
   // The returned views live as long as the source.
-  virtual absl::StatusOr<std::vector<absl::string_view>> GetStrings(absl::string_view key) const = 0;
+  virtual absl::StatusOr<std::vector<absl::string_view>> GetStrings(
+      absl::string_view key) const = 0;
+  // Bools, which have no getter of their own, read as 0 and 1.
   virtual absl::StatusOr<std::vector<int64_t>> GetInts(absl::string_view key) const = 0;
   virtual absl::StatusOr<std::vector<float>> GetFloats(absl::string_view key) const = 0;
   virtual std::vector<absl::string_view> Keys() const = 0;
@@ -45,8 +50,10 @@ class WeightSource {
   virtual const std::vector<TensorInfo>& tensors() const = 0;
   // Null when there is none of that name.
   virtual const TensorInfo* Find(absl::string_view name) const = 0;
-  // Reads bytes [offset, offset + size) of the tensor's data into `dst`. DATA_LOSS when the file has become shorter.
-  virtual absl::Status Read(const TensorInfo& tensor, uint64_t offset, uint64_t size, void* dst) const = 0;
+  // Reads bytes [offset, offset + size) of the tensor's data into `dst`. DATA_LOSS when the file
+  // has become shorter.
+  virtual absl::Status Read(const TensorInfo& tensor, uint64_t offset, uint64_t size,
+                            void* dst) const = 0;
 };
 
 }  // namespace llm

@@ -1,0 +1,141 @@
+// Preamble, metadata, tensor table, padding, data: in this order, each checked before the next is
+// looked at.
+#include "src/loader/gguf_reader.h"
+
+#include <bit>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "src/base/dcheck.h"
+#include "src/base/math.h"
+#include "src/loader/gguf_cursor.h"
+#include "src/loader/gguf_metadata.h"
+#include "src/loader/gguf_tensors.h"
+#include "src/loader/gguf_types.h"
+
+namespace llm {
+namespace {
+
+static_assert(std::endian::native == std::endian::little,
+              "numbers are read as they lie in the file");
+
+constexpr uint32_t kMagic = 0x46554747;  // "GGUF"
+constexpr int64_t kDefaultAlignment = 32;
+constexpr int64_t kMaxAlignment = 4096;
+
+struct Preamble {
+  uint64_t num_tensors;
+  uint64_t num_metadata;
+};
+
+class GgufSource final : public WeightSource {
+ public:
+  GgufSource(std::unique_ptr<ModelFile> file, std::unique_ptr<GgufMetadata> metadata,
+             std::vector<TensorInfo> tensors)
+      : file_(std::move(file)), metadata_(std::move(metadata)), tensors_(std::move(tensors)) {}
+
+  // INVALID_ARGUMENT when a name is there twice.
+  absl::Status BuildIndex() {
+    index_.reserve(tensors_.size());
+    for (const TensorInfo& tensor : tensors_) {
+      if (!index_.emplace(tensor.name, &tensor).second) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("tensor ", Printable(tensor.name), ": there twice"));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  const Metadata& metadata() const override { return *metadata_; }
+  const std::vector<TensorInfo>& tensors() const override { return tensors_; }
+
+  const TensorInfo* Find(absl::string_view name) const override {
+    const auto found = index_.find(name);
+    return found == index_.end() ? nullptr : found->second;
+  }
+
+  absl::Status Read(const TensorInfo& tensor, uint64_t offset, uint64_t size,
+                    void* dst) const override {
+    if (offset > tensor.size_bytes || size > tensor.size_bytes - offset) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "gguf ", file_->name(), ": tensor ", Printable(tensor.name), ": cannot read ", size,
+          " bytes at offset ", offset, " of ", tensor.size_bytes));
+    }
+    return file_->Read(tensor.file_offset + offset, size, dst);
+  }
+
+ private:
+  const std::unique_ptr<ModelFile> file_;
+  const std::unique_ptr<GgufMetadata> metadata_;
+  const std::vector<TensorInfo> tensors_;
+  absl::flat_hash_map<absl::string_view, const TensorInfo*> index_;  // by name
+};
+
+absl::Status CheckVersion(uint32_t version) {
+  if (version == 2 || version == 3) return absl::OkStatus();
+  // Versions are small: a zero low half means that the bytes stand in the other order.
+  if (version != 0 && (version & 0xffff) == 0) {
+    return absl::UnimplementedError("big-endian files are not supported");
+  }
+  return absl::UnimplementedError(
+      absl::StrCat("version ", version, " is not supported, only 2 and 3"));
+}
+
+absl::StatusOr<Preamble> ParsePreamble(GgufCursor* cursor) {
+  LLM_ASSIGN_OR_RETURN(const uint32_t magic, cursor->Number<uint32_t>("magic"));
+  if (magic != kMagic) return absl::InvalidArgumentError("does not begin with \"GGUF\"");
+  LLM_ASSIGN_OR_RETURN(const uint32_t version, cursor->Number<uint32_t>("version"));
+  LLM_RETURN_IF_ERROR(CheckVersion(version));
+  Preamble preamble;
+  LLM_ASSIGN_OR_RETURN(preamble.num_tensors, cursor->Number<uint64_t>("tensor count"));
+  LLM_ASSIGN_OR_RETURN(preamble.num_metadata, cursor->Number<uint64_t>("metadata count"));
+  return preamble;
+}
+
+absl::StatusOr<uint64_t> DataAlignment(const Metadata& metadata) {
+  constexpr absl::string_view kKey = "general.alignment";
+  if (!metadata.Has(kKey)) return kDefaultAlignment;
+  const absl::StatusOr<int64_t> alignment = metadata.GetInt(kKey);
+  if (!alignment.ok() || !IsPowerOfTwo(*alignment) || *alignment > kMaxAlignment) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("metadata key ", kKey, ": no power of two up to ", kMaxAlignment));
+  }
+  return static_cast<uint64_t>(*alignment);
+}
+
+absl::StatusOr<std::unique_ptr<WeightSource>> Parse(std::unique_ptr<ModelFile> file,
+                                                    const LoaderLimits& limits) {
+  GgufCursor cursor(*file, limits.max_header_bytes);
+  LLM_ASSIGN_OR_RETURN(const Preamble preamble, ParsePreamble(&cursor));
+  LLM_ASSIGN_OR_RETURN(std::vector<GgufEntry> entries,
+                       ParseGgufMetadata(&cursor, preamble.num_metadata, limits));
+  LLM_ASSIGN_OR_RETURN(const std::vector<GgufTensorRecord> records,
+                       ParseGgufTensors(&cursor, preamble.num_tensors, limits));
+  const uint64_t header_bytes = cursor.position();
+  LLM_ASSIGN_OR_RETURN(HeaderBytes bytes, cursor.Take());
+  LLM_ASSIGN_OR_RETURN(std::unique_ptr<GgufMetadata> metadata,
+                       GgufMetadata::Create(std::move(bytes), std::move(entries), file->name()));
+
+  LLM_ASSIGN_OR_RETURN(const uint64_t alignment, DataAlignment(*metadata));
+  const GgufDataSection data = {RoundUp(header_bytes, alignment), file->size(), alignment};
+  LLM_ASSIGN_OR_RETURN(std::vector<TensorInfo> tensors,
+                       ResolveGgufTensors(records, metadata->bytes(), data));
+  auto source =
+      std::make_unique<GgufSource>(std::move(file), std::move(metadata), std::move(tensors));
+  LLM_RETURN_IF_ERROR(source->BuildIndex());
+  return source;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<WeightSource>> OpenGguf(std::unique_ptr<ModelFile> file,
+                                                       const LoaderLimits& limits) {
+  LLM_DCHECK(file != nullptr);
+  const std::string where = absl::StrCat("gguf ", file->name());
+  absl::StatusOr<std::unique_ptr<WeightSource>> source = Parse(std::move(file), limits);
+  if (!source.ok()) return At(where, source.status());
+  return source;
+}
+
+}  // namespace llm
