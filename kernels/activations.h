@@ -11,7 +11,7 @@ inline constexpr int kActivationSumGroup = 16;  // columns behind one entry of `
 // A producer (norm, gate, attention) writes the forms whose pointers are set. Owned by the caller, 64-byte aligned.
 //
 // Quantisation of one group: amax = max |x|; scale = amax / 127; q = round_to_nearest_even(x * (127 / amax)), in [-127, 127];
-// amax == 0 gives scale 0 and q 0. When a value is not finite the scale is NaN and q 0, so that the fault reaches the
+// amax of 0, or so small that 127 / amax is infinite, gives scale 0 and q 0. When a value is not finite the scale is NaN and q 0, so that the fault reaches the
 // logits, where it is reported, and no conversion is undefined.
 struct Activations {
   float* values = nullptr;   // [rows, cols]

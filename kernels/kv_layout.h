@@ -17,8 +17,8 @@ inline constexpr int kKeyTile = 16;
 //   values        [block_size, head_dim]
 //   key_scales    f16 [block_size]     only for kF8E4M3 and kI8
 //   value_scales  f16 [block_size]     likewise
-// A scaled element is stored as round(x / scale) where scale = f16(amax / 448 or amax / 127) over the head_dim values of one
-// token and head (when that f16 is 0 or not finite: amax of 0 stores zeros; a value that is not finite stores scale NaN).
+// A scaled element is stored as round(x / scale), saturated, where scale = f16(amax / 448 or amax / 127) over the head_dim
+// values of one token and head. When that f16 is 0, zeros are stored; when it or a value is not finite, scale NaN and zeros.
 struct KvLayout {
   DType dtype = DType::kF16;
   int block_size = 16;  // tokens; power of two, a multiple of kKeyTile

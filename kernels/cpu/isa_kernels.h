@@ -1,0 +1,24 @@
+// The raw loops that are compiled once per instruction set, as one table each.
+//
+// A function here takes plain pointers and sizes (its own params struct in
+// kernels/cpu/<op>_kernel.h), does one task of an op on the calling thread, and cannot fail: the
+// launcher in kernels/cpu/<op>.cc has checked everything and splits the work over the pool.
+#pragma once
+
+namespace llm {
+
+struct IsaKernels {
+  const char* name;
+};
+
+namespace generic {
+const IsaKernels& Kernels();
+}
+namespace avx2 {
+const IsaKernels& Kernels();
+}
+namespace avx512 {
+const IsaKernels& Kernels();
+}
+
+}  // namespace llm

@@ -1,0 +1,44 @@
+// act(gate) * up in double, rounded once.
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "kernels/checks.h"
+#include "kernels/parallel.h"
+#include "kernels/reference/quantize.h"
+#include "kernels/reference/reference.h"
+#include "src/base/status_macros.h"
+
+namespace llm {
+namespace {
+
+double Activate(GateActivation activation, double x) {
+  if (activation == GateActivation::kSilu) return x / (1 + std::exp(-x));
+  const double inner = std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x);
+  return 0.5 * x * (1 + std::tanh(inner));
+}
+
+void GateRow(const GateParams& params, int64_t row) {
+  const int64_t cols = params.output.cols;
+  const float* gate = params.gate + row * params.input_stride;
+  const float* up = params.up + row * params.input_stride;
+  for (int64_t col = 0; col < cols; col += kActivationGroup) {
+    const int64_t count = std::min<int64_t>(kActivationGroup, cols - col);
+    float group[kActivationGroup];
+    for (int64_t i = 0; i < count; ++i) {
+      group[i] = static_cast<float>(Activate(params.activation, double{gate[col + i]}) *
+                                    double{up[col + i]});
+    }
+    ReferenceStore(params.output, row, col, group, count);
+  }
+}
+
+}  // namespace
+
+absl::Status ReferenceGate(const GateParams& params, const Stream& stream) {
+  LLM_RETURN_IF_ERROR(CheckGate(params));
+  RunTasks(stream, params.output.rows, [&](int64_t row, int /*worker*/) { GateRow(params, row); });
+  return absl::OkStatus();
+}
+
+}  // namespace llm

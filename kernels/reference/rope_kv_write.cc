@@ -1,0 +1,88 @@
+// Token by token and head by head: norm, rotate, store.
+#include <cmath>
+
+#include "kernels/checks.h"
+#include "kernels/kv_element.h"
+#include "kernels/parallel.h"
+#include "kernels/reference/reference.h"
+#include "src/base/status_macros.h"
+
+namespace llm {
+namespace {
+
+void NormHead(float* x, const float* weight, int head_dim, float eps) {
+  double squares = 0;
+  for (int d = 0; d < head_dim; ++d) squares += double{x[d]} * double{x[d]};
+  const double factor = 1 / std::sqrt(squares / head_dim + double{eps});
+  for (int d = 0; d < head_dim; ++d) {
+    x[d] = static_cast<float>(double{x[d]} * factor * double{weight[d]});
+  }
+}
+
+void RotateHead(float* x, RopePairs pairs, int rope_dim, const float* cos_sin) {
+  for (int i = 0; i < rope_dim / 2; ++i) {
+    const bool halves = pairs == RopePairs::kHalves;
+    float& a = x[halves ? i : 2 * i];
+    float& b = x[halves ? i + rope_dim / 2 : 2 * i + 1];
+    const double cos = double{cos_sin[2 * i]};
+    const double sin = double{cos_sin[2 * i + 1]};
+    const double turned_a = double{a} * cos - double{b} * sin;
+    const double turned_b = double{a} * sin + double{b} * cos;
+    a = static_cast<float>(turned_a);
+    b = static_cast<float>(turned_b);
+  }
+}
+
+// Stores one token's head; `element` says where its dimensions lie in `matrix`.
+template <typename Element>
+void StoreHead(const KvLayout& layout, const float* x, std::byte* matrix, std::byte* scales,
+               int offset, Element element) {
+  float scale = 1;
+  if (layout.scaled()) {
+    float amax = 0;
+    bool finite = true;
+    for (int d = 0; d < layout.head_dim; ++d) {
+      finite = finite && std::isfinite(x[d]);
+      amax = std::fmax(amax, std::fabs(x[d]));
+    }
+    const uint16_t bits = KvScale(layout.dtype, amax, finite);
+    std::memcpy(scales + 2 * offset, &bits, sizeof(bits));
+    scale = F16ToF32(bits);
+  }
+  for (int d = 0; d < layout.head_dim; ++d) {
+    StoreKvElement(layout.dtype, matrix, element(layout, offset, d), x[d], scale);
+  }
+}
+
+void WriteToken(const RopeKvWriteParams& p, int64_t token) {
+  const KvLayout& layout = p.kv.layout;
+  const float* cos_sin = p.cos_sin + token * p.rope_dim;
+  for (int h = 0; h < p.num_heads; ++h) {
+    float* q = p.q + token * p.q_stride + int64_t{h} * layout.head_dim;
+    if (p.q_norm != nullptr) NormHead(q, p.q_norm, layout.head_dim, p.norm_eps);
+    RotateHead(q, p.pairs, p.rope_dim, cos_sin);
+  }
+  const int slot = p.slot_mapping[static_cast<size_t>(token)];
+  const int offset = slot % layout.block_size;
+  for (int h = 0; h < layout.num_kv_heads; ++h) {
+    float* k = p.k + token * p.kv_stride + int64_t{h} * layout.head_dim;
+    if (p.k_norm != nullptr) NormHead(k, p.k_norm, layout.head_dim, p.norm_eps);
+    RotateHead(k, p.pairs, p.rope_dim, cos_sin);
+    std::byte* head = KvHead(p.kv, slot / layout.block_size, h);
+    StoreHead(layout, k, head, head + layout.key_scales_offset(), offset, KeyElement);
+    const float* v = p.v + token * p.kv_stride + int64_t{h} * layout.head_dim;
+    StoreHead(layout, v, head + layout.values_offset(), head + layout.value_scales_offset(), offset,
+              ValueElement);
+  }
+}
+
+}  // namespace
+
+absl::Status ReferenceRopeKvWrite(const RopeKvWriteParams& params, const Stream& stream) {
+  LLM_RETURN_IF_ERROR(CheckRopeKvWrite(params));
+  RunTasks(stream, static_cast<int64_t>(params.slot_mapping.size()),
+           [&](int64_t token, int /*worker*/) { WriteToken(params, token); });
+  return absl::OkStatus();
+}
+
+}  // namespace llm
