@@ -15,7 +15,7 @@ RequestQueue::RequestQueue(const QueueBounds& bounds, std::shared_ptr<Waker> wak
 absl::Status RequestQueue::CheckOpen() const {
   std::lock_guard<std::mutex> lock(mutex_);
   if (!failure_.ok()) return failure_;
-  if (closed_) return absl::FailedPreconditionError("submit: the engine is shut down");
+  if (closed_) return absl::FailedPreconditionError("the engine is shut down");
   return absl::OkStatus();
 }
 
@@ -23,7 +23,7 @@ absl::Status RequestQueue::Push(std::unique_ptr<ActiveRequest> request, uint64_t
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (!failure_.ok()) return failure_;
-    if (closed_) return absl::FailedPreconditionError("submit: the engine is shut down");
+    if (closed_) return absl::FailedPreconditionError("the engine is shut down");
     if (new_requests_.size() == new_requests_.capacity()) {
       new_requests_.reserve(std::max<size_t>(16, 2 * new_requests_.size()));
     }

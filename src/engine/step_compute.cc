@@ -64,17 +64,8 @@ void StepLoop::Commit(StepPlan* plan) {
   NvtxRange range("commit");
   num_failures_ = 0;
   CountStep(*plan);
-  // A row without a token fails its request alone. Its chunk leaves the plan before the scheduler
-  // commits: keys and values that are not finite must not be published to the prefix cache.
-  std::vector<ScheduledChunk> kept;
-  kept.reserve(plan->chunks.size());
-  size_t next_row = 0;
-  for (size_t i = 0; i < plan->chunks.size(); ++i) {
-    const bool has_row = next_row < rows_.size() && rows_[next_row].chunk == i;
-    if (!has_row || rows_[next_row].token.ok()) kept.push_back(plan->chunks[i]);
-    if (has_row) ++next_row;
-  }
-  const std::vector<ScheduledChunk> all = std::exchange(plan->chunks, std::move(kept));
+  const std::vector<ScheduledChunk> all = plan->chunks;
+  DropFailedRows(plan);
   scheduler_->Commit(*plan);
   for (SampledRow& row : rows_) {
     ActiveRequest* request = RequestOf(all[row.chunk].sequence);
@@ -84,6 +75,26 @@ void StepLoop::Commit(StepPlan* plan) {
       End(request, FinishReason::kError, row.token.status());
     }
   }
+}
+
+// A row without a token fails its request alone. Its chunk leaves the plan before the scheduler
+// commits: keys and values that are not finite must not be published to the prefix cache.
+void StepLoop::DropFailedRows(StepPlan* plan) const {
+  size_t kept = 0;
+  size_t next_row = 0;
+  for (size_t i = 0; i < plan->chunks.size(); ++i) {
+    const bool has_row = next_row < rows_.size() && rows_[next_row].chunk == i;
+    const bool failed = has_row && !rows_[next_row].token.ok();
+    if (has_row) ++next_row;
+    if (failed) continue;
+    if (kept != i) {  // chunks and undo lie side by side
+      plan->chunks[kept] = plan->chunks[i];
+      plan->undo[kept] = std::move(plan->undo[i]);
+    }
+    ++kept;
+  }
+  plan->chunks.resize(kept);
+  plan->undo.resize(std::min(kept, plan->undo.size()));
 }
 
 void StepLoop::CountStep(const StepPlan& plan) {

@@ -46,8 +46,7 @@ bool StepLoop::RunStepOrThrow() {
       HandleFailedStep(plan, status);
     }
     counters_.step_ns_total += static_cast<uint64_t>(clock_->NowNs() - start_ns);
-  } else if (std::any_of(active_.begin(), active_.end(),
-                         [](const auto& request) { return request->open() && !request->paused; })) {
+  } else if (HasRunnable()) {
     Fail(absl::InternalError("the scheduler has requests but plans nothing"));
     return true;
   }
@@ -110,8 +109,15 @@ StepPlan StepLoop::Schedule() {
   // Half the budget after each failure: a step that needs less memory or time may pass.
   const int32_t budget = std::max(1, options_.max_step_tokens >> num_failures_);
   StepPlan plan = scheduler_->Plan(budget, clock_->NowNs());
+  // A plan that only preempted is empty; with what that freed, the next one is not.
+  if (plan.chunks.empty() && HasRunnable()) plan = scheduler_->Plan(budget, clock_->NowNs());
   last_step_tokens_ = plan.num_tokens;
   return plan;
+}
+
+bool StepLoop::HasRunnable() const {
+  return std::any_of(active_.begin(), active_.end(),
+                     [](const auto& request) { return request->open() && !request->paused; });
 }
 
 int64_t StepLoop::NextDeadlineNs() const {

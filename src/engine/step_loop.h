@@ -69,12 +69,14 @@ class StepLoop {
   void AdmitOne(ActiveRequest* request);
   void CheckInterrupts(ActiveRequest* request, int64_t now_ns);
   StepPlan Schedule();
+  bool HasRunnable() const;
   void PublishCounters();
 
   // step_compute.cc
   absl::Status Compute(const StepPlan& plan);
   absl::Status SampleRows(const StepPlan& plan, const StepLogits& logits);
   void Commit(StepPlan* plan);
+  void DropFailedRows(StepPlan* plan) const;
   void CommitRow(ActiveRequest* request, const SampledToken& token);
   void StageToken(ActiveRequest* request, const SampledToken& token);
   void CountStep(const StepPlan& plan);
