@@ -1,4 +1,5 @@
-// A sorted list narrowed one byte at a time: as good as a trie for a few thousand tokens, at 4 bytes each.
+// A sorted list narrowed one byte at a time: as good as a trie for a few thousand tokens, at 4
+// bytes each.
 #include "src/tokenizer/added_token_matcher.h"
 
 #include <algorithm>

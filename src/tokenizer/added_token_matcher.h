@@ -12,7 +12,8 @@ namespace llm {
 
 class AddedTokenMatcher {
  public:
-  // Empty texts never match; of two tokens with one text the lower id does. `vocabulary` outlives the matcher.
+  // Empty texts never match; of two tokens with one text the lower id does. `vocabulary` outlives
+  // the matcher.
   AddedTokenMatcher(const Vocabulary* vocabulary, std::vector<int32_t> ids);
 
   // The longest token that `text` begins with, or -1.

@@ -1,4 +1,5 @@
-// A linked list of symbols and a heap of candidate merges: O(n log n), also for a megabyte without a space.
+// A linked list of symbols and a heap of candidate merges: O(n log n), also for a megabyte without
+// a space.
 #include "src/tokenizer/bpe_encoder.h"
 
 #include <algorithm>
@@ -21,8 +22,8 @@ absl::StatusOr<std::unique_ptr<TextEncoder>> BpeEncoder::Create(
     const AddedTokenMatcher* user_defined) {
   LLM_ASSIGN_OR_RETURN(auto pre_tokenizer, PreTokenizer::Create(spec.pre_tokenizer));
   LLM_ASSIGN_OR_RETURN(BpeMerges merges, BpeMerges::Create(*vocabulary, spec.merges));
-  return std::unique_ptr<TextEncoder>(new BpeEncoder(
-      vocabulary, user_defined, std::move(merges), std::move(pre_tokenizer), spec.unknown_id));
+  return std::unique_ptr<TextEncoder>(new BpeEncoder(vocabulary, user_defined, std::move(merges),
+                                                     std::move(pre_tokenizer), spec.unknown_id));
 }
 
 BpeEncoder::BpeEncoder(const Vocabulary* vocabulary, const AddedTokenMatcher* user_defined,

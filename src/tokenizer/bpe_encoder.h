@@ -49,8 +49,10 @@ class BpeEncoder final : public TextEncoder {
   BpeEncoder(const Vocabulary* vocabulary, const AddedTokenMatcher* user_defined, BpeMerges merges,
              std::unique_ptr<PreTokenizer> pre_tokenizer, int32_t unknown_id);
 
-  absl::Status EncodePlain(absl::string_view text, Scratch* scratch, std::vector<int32_t>* ids) const;
-  absl::Status EncodeValid(absl::string_view text, Scratch* scratch, std::vector<int32_t>* ids) const;
+  absl::Status EncodePlain(absl::string_view text, Scratch* scratch,
+                           std::vector<int32_t>* ids) const;
+  absl::Status EncodeValid(absl::string_view text, Scratch* scratch,
+                           std::vector<int32_t>* ids) const;
   void EncodeInvalid(absl::string_view bytes, Scratch* scratch, std::vector<int32_t>* ids) const;
   void EncodePiece(absl::string_view piece, Scratch* scratch, std::vector<int32_t>* ids) const;
   void FillSymbols(absl::string_view piece, std::vector<Symbol>* symbols) const;
@@ -61,7 +63,8 @@ class BpeEncoder final : public TextEncoder {
   const AddedTokenMatcher* user_defined_;
   BpeMerges merges_;
   std::unique_ptr<PreTokenizer> pre_tokenizer_;
-  // What stands for a character whose bytes have no tokens: those of U+FFFD, else the unknown token, else nothing.
+  // What stands for a character whose bytes have no tokens: those of U+FFFD, else the unknown
+  // token, else nothing.
   std::vector<int32_t> replacement_;
 };
 

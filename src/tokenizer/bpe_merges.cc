@@ -9,10 +9,11 @@
 namespace llm {
 namespace {
 
-// A product with a 64-bit odd constant moves every bit of both ids into the upper half, which the table reads.
+// A product with a 64-bit odd constant moves every bit of both ids into the upper half, which the
+// table reads.
 uint64_t HashPair(int32_t left, int32_t right) {
-  uint64_t key = (static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32) |
-                 static_cast<uint32_t>(right);
+  uint64_t key =
+      (static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32) | static_cast<uint32_t>(right);
   key ^= key >> 29;
   key *= 0x9E3779B97F4A7C15u;
   key ^= key >> 32;
@@ -20,8 +21,8 @@ uint64_t HashPair(int32_t left, int32_t right) {
 }
 
 absl::Status MergeError(size_t rank, absl::string_view text, absl::string_view what) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      "tokenizer: merge ", rank, " (\"", absl::CEscape(text.substr(0, 80)), "\") ", what));
+  return absl::InvalidArgumentError(absl::StrCat("tokenizer: merge ", rank, " (\"",
+                                                 absl::CEscape(text.substr(0, 80)), "\") ", what));
 }
 
 absl::StatusOr<BpeMerge> ParseMerge(const Vocabulary& vocabulary, size_t rank,

@@ -21,8 +21,8 @@ class BpeMerges {
  public:
   static constexpr uint32_t kNone = IndexTable::kNone;
 
-  // `merges`: "left right" in the byte alphabet, the most important first; of two equal ones the first counts.
-  // INVALID_ARGUMENT for one that is malformed or that names, or gives, no token.
+  // `merges`: "left right" in the byte alphabet, the most important first; of two equal ones the
+  // first counts. INVALID_ARGUMENT for one that is malformed or that names, or gives, no token.
   static absl::StatusOr<BpeMerges> Create(const Vocabulary& vocabulary,
                                           const std::vector<std::string>& merges);
 

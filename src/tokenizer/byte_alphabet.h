@@ -7,7 +7,8 @@
 
 namespace llm {
 
-// Appends the bytes that `text` stands for; false (and nothing appended) when a character is not of the alphabet.
+// Appends the bytes that `text` stands for; false (and nothing appended) when a character is not of
+// the alphabet.
 bool DecodeByteAlphabet(absl::string_view text, std::string* bytes);
 
 }  // namespace llm

@@ -7,7 +7,9 @@
 namespace llm {
 namespace {
 
-void AppendView(absl::string_view view, std::string* text) { text->append(view.data(), view.size()); }
+void AppendView(absl::string_view view, std::string* text) {
+  text->append(view.data(), view.size());
+}
 
 }  // namespace
 

@@ -6,7 +6,8 @@
 
 namespace llm {
 
-// Four bytes a slot and two thirds full: a vocabulary of 262,144 tokens costs 1.5 MiB where a map of strings costs 20.
+// Four bytes a slot and two thirds full: a vocabulary of 262,144 tokens costs 1.5 MiB where a map
+// of strings costs 20.
 class IndexTable {
  public:
   static constexpr uint32_t kNone = 0xFFFFFFFFu;

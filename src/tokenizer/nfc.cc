@@ -12,7 +12,8 @@ namespace llm {
 namespace {
 
 // Hangul syllables are arithmetic: leading consonant, vowel, optional trailing consonant.
-constexpr char32_t kSyllableBase = 0xAC00, kLeadBase = 0x1100, kVowelBase = 0x1161, kTrailBase = 0x11A7;
+constexpr char32_t kSyllableBase = 0xAC00, kLeadBase = 0x1100, kVowelBase = 0x1161,
+                   kTrailBase = 0x11A7;
 constexpr char32_t kNumLeads = 19, kNumVowels = 21, kNumTrails = 28;
 constexpr char32_t kNumSyllables = kNumLeads * kNumVowels * kNumTrails;
 
@@ -36,7 +37,8 @@ const Decomposition* FindDecomposition(char32_t c) {
 
 void Append(char32_t c, std::vector<Mark>* out) { out->push_back({c, CombiningClass(c)}); }
 
-// Only the first part of a decomposition decomposes again, at most twice more (U+1F82 and its like).
+// Only the first part of a decomposition decomposes again, at most twice more (U+1F82 and its
+// like).
 void AppendDecomposed(char32_t c, std::vector<Mark>* out) {
   if (c >= kSyllableBase && c < kSyllableBase + kNumSyllables) {
     const char32_t index = c - kSyllableBase;
@@ -70,7 +72,8 @@ void SortMarks(std::vector<Mark>* text) {
 
 // 0 when the two do not compose.
 char32_t ComposeHangul(char32_t a, char32_t b) {
-  if (a >= kLeadBase && a < kLeadBase + kNumLeads && b >= kVowelBase && b < kVowelBase + kNumVowels) {
+  if (a >= kLeadBase && a < kLeadBase + kNumLeads && b >= kVowelBase &&
+      b < kVowelBase + kNumVowels) {
     return kSyllableBase + ((a - kLeadBase) * kNumVowels + (b - kVowelBase)) * kNumTrails;
   }
   const bool open_syllable = a >= kSyllableBase && a < kSyllableBase + kNumSyllables &&
@@ -115,9 +118,8 @@ std::string ComposeAll(const std::vector<Mark>& text) {
     // A mark is blocked from its starter by one between them of the same or a higher class.
     const bool adjacent = starter != kNoStarter && starter + 1 == out.size();
     const bool reachable =
-        starter != kNoStarter &&
-        (adjacent || (out.back().combining_class < mark.combining_class &&
-                      out.back().combining_class != 0));
+        starter != kNoStarter && (adjacent || (out.back().combining_class < mark.combining_class &&
+                                               out.back().combining_class != 0));
     const char32_t composed =
         reachable ? Compose(table, out[starter].code_point, mark.code_point) : 0;
     if (composed != 0) {
@@ -136,7 +138,8 @@ std::string ComposeAll(const std::vector<Mark>& text) {
 
 bool MayNeedNfc(absl::string_view text) {
   // U+0300 is CC 80: no byte of a smaller character reaches CC.
-  return std::any_of(text.begin(), text.end(), [](char c) { return static_cast<uint8_t>(c) >= 0xCC; });
+  return std::any_of(text.begin(), text.end(),
+                     [](char c) { return static_cast<uint8_t>(c) >= 0xCC; });
 }
 
 std::string NormalizeToNfc(absl::string_view text) {

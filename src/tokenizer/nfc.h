@@ -7,7 +7,8 @@
 
 namespace llm {
 
-// False when the text surely is in NFC: every character below U+0300 is, and stays so beside any other such.
+// False when the text surely is in NFC: every character below U+0300 is, and stays so beside any
+// other such.
 bool MayNeedNfc(absl::string_view text);
 
 // UAX #15 with the tables of Unicode 14. REQUIRES: valid UTF-8.

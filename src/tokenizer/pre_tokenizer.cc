@@ -1,4 +1,5 @@
-// Interpreted matching, never JIT: a host may forbid executable pages, and the limits below hold only without it.
+// Interpreted matching, never JIT: a host may forbid executable pages, and the limits below hold
+// only without it.
 #include "src/tokenizer/pre_tokenizer.h"
 
 #include <utility>
@@ -9,8 +10,9 @@
 namespace llm {
 namespace {
 
-// A greedy run counts one step for each character that it gives back: 4 GiB of them is beyond kMaxTextBytes, 100 million
-// is 100 MB of one run. Depth and heap stay flat since no pattern repeats a group.
+// A greedy run counts one step for each character that it gives back: 4 GiB of them is beyond
+// kMaxTextBytes, 100 million is 100 MB of one run. Depth and heap stay flat since no pattern
+// repeats a group.
 constexpr uint32_t kMatchLimit = 100'000'000;
 constexpr uint32_t kDepthLimit = 1000;
 constexpr uint32_t kHeapLimitKib = 4096;
@@ -49,11 +51,11 @@ absl::Status PreTokenizer::Compile(absl::string_view pattern) {
   const std::string expanded = ExpandWhitespaceClasses(pattern);
   int error = 0;
   PCRE2_SIZE offset = 0;
-  stages_.emplace_back(pcre2_compile(AsPcre(expanded), expanded.size(), PCRE2_UTF | PCRE2_NO_UTF_CHECK,
-                                     &error, &offset, nullptr));
+  stages_.emplace_back(pcre2_compile(AsPcre(expanded), expanded.size(),
+                                     PCRE2_UTF | PCRE2_NO_UTF_CHECK, &error, &offset, nullptr));
   if (stages_.back() != nullptr) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("tokenizer: pre-tokenizer pattern, offset ", offset, ": ",
-                                          PcreMessage(error)));
+  return absl::InternalError(
+      absl::StrCat("tokenizer: pre-tokenizer pattern, offset ", offset, ": ", PcreMessage(error)));
 }
 
 absl::StatusOr<PreTokenizer::Scratch> PreTokenizer::NewScratch() const {
@@ -83,14 +85,14 @@ absl::Status PreTokenizer::SplitPiece(const pcre2_code* code, absl::string_view 
   std::vector<absl::string_view>* out = &scratch->next_pieces;
   size_t done = 0;
   while (done < piece.size()) {
-    const int result = pcre2_match(code, AsPcre(piece), piece.size(), done,
-                                   PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY, scratch->match_data.get(),
-                                   context_.get());
+    const int result =
+        pcre2_match(code, AsPcre(piece), piece.size(), done, PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY,
+                    scratch->match_data.get(), context_.get());
     if (result == PCRE2_ERROR_NOMATCH) break;
     if (result < 0) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("tokenizer: splitting the text at byte ", done, " of a run of ", piece.size(),
-                       " bytes: ", PcreMessage(result)));
+      return absl::ResourceExhaustedError(absl::StrCat("tokenizer: splitting the text at byte ",
+                                                       done, " of a run of ", piece.size(),
+                                                       " bytes: ", PcreMessage(result)));
     }
     const PCRE2_SIZE* range = pcre2_get_ovector_pointer(scratch->match_data.get());
     if (range[0] > done) out->push_back(piece.substr(done, range[0] - done));

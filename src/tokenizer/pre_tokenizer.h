@@ -31,8 +31,9 @@ class PreTokenizer {
   static absl::StatusOr<std::unique_ptr<PreTokenizer>> Create(absl::string_view name);
 
   absl::StatusOr<Scratch> NewScratch() const;
-  // Replaces `pieces` by the pieces of `text`: in order, none empty, together all of it. RESOURCE_EXHAUSTED when a match
-  // takes more steps than the text's length explains. REQUIRES: valid UTF-8.
+  // Replaces `pieces` by the pieces of `text`: in order, none empty, together all of it.
+  // RESOURCE_EXHAUSTED when a match takes more steps than the text's length explains. REQUIRES:
+  // valid UTF-8.
   absl::Status Split(absl::string_view text, Scratch* scratch,
                      std::vector<absl::string_view>* pieces) const;
 

@@ -1,4 +1,5 @@
-// Patterns as the models' authors published them in tokenizer.json, under the names of GGUF's tokenizer.ggml.pre.
+// Patterns as the models' authors published them in tokenizer.json, under the names of GGUF's
+// tokenizer.ggml.pre.
 #include "src/tokenizer/pre_tokenizer_patterns.h"
 
 namespace llm {

@@ -9,7 +9,8 @@
 namespace llm {
 
 struct PreTokenizerRule {
-  // Applied one after the other: each match of a stage becomes a piece, and so does what lies between matches.
+  // Applied one after the other: each match of a stage becomes a piece, and so does what lies
+  // between matches.
   std::vector<absl::string_view> stages;
   bool normalize_to_nfc = false;
   // A piece that is a token is taken whole, even where merging would end elsewhere.
@@ -19,7 +20,8 @@ struct PreTokenizerRule {
 // False when the name is unknown.
 bool FindPreTokenizerRule(absl::string_view name, PreTokenizerRule* rule);
 
-// PCRE2's \s differs from Unicode's White_Space (it lacks most of it, or with UCP has U+180E too), so the set is spelled out.
+// PCRE2's \s differs from Unicode's White_Space (it lacks most of it, or with UCP has U+180E too),
+// so the set is spelled out.
 std::string ExpandWhitespaceClasses(absl::string_view pattern);
 
 }  // namespace llm

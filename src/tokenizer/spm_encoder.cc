@@ -1,4 +1,5 @@
-// The same list and heap as byte-level BPE, over texts instead of ids: a pair may join when the vocabulary has its text.
+// The same list and heap as byte-level BPE, over texts instead of ids: a pair may join when the
+// vocabulary has its text.
 #include "src/tokenizer/spm_encoder.h"
 
 #include <algorithm>
@@ -18,7 +19,8 @@ constexpr auto kLater = [](const auto& a, const auto& b) {
 };
 
 size_t NeighbourBit(absl::string_view text, size_t i) {
-  return static_cast<size_t>(static_cast<uint8_t>(text[i - 1])) * 256 + static_cast<uint8_t>(text[i]);
+  return static_cast<size_t>(static_cast<uint8_t>(text[i - 1])) * 256 +
+         static_cast<uint8_t>(text[i]);
 }
 
 bool HasAllByteIds(const Vocabulary& vocabulary) {
@@ -80,8 +82,9 @@ absl::Status SpmEncoder::Encode(absl::string_view text, std::vector<int32_t>* id
   return absl::OkStatus();
 }
 
-// Segments cannot influence each other, so the result is that of the whole text, while list and heap stay in the cache:
-// in most vocabularies no piece has a letter before a space, and a segment is a word.
+// Segments cannot influence each other, so the result is that of the whole text, while list and
+// heap stay in the cache: in most vocabularies no piece has a letter before a space, and a segment
+// is a word.
 size_t SpmEncoder::SegmentLength(absl::string_view text) const {
   size_t end = 1;
   for (; end < text.size(); ++end) {
@@ -131,8 +134,7 @@ void SpmEncoder::PushCandidate(int32_t left, Scratch* scratch) const {
   const Symbol& second = scratch->symbols[static_cast<size_t>(first.next)];
   const uint32_t length = first.length + second.length;
   if (first.frozen || second.frozen || length > vocabulary_->max_piece_bytes()) return;
-  const int32_t id =
-      vocabulary_->FindPiece(scratch->text.substr(first.begin, length));
+  const int32_t id = vocabulary_->FindPiece(scratch->text.substr(first.begin, length));
   if (id < 0) return;
   if (IsUnused(id)) scratch->unused_left_length[id] = first.length;
   scratch->heap.push_back({scores_[static_cast<size_t>(id)], left, length});
@@ -152,8 +154,7 @@ void SpmEncoder::MergeSymbols(Scratch* scratch) const {
     Symbol& right = symbols[static_cast<size_t>(left.next)];
     if (left.length + right.length != best.length) continue;
     left.length = best.length;
-    left.id = vocabulary_->FindPiece(
-        scratch->text.substr(left.begin, left.length));
+    left.id = vocabulary_->FindPiece(scratch->text.substr(left.begin, left.length));
     right.length = 0;
     left.next = right.next;
     if (left.next != kEnd) symbols[static_cast<size_t>(left.next)].prev = best.left;
@@ -178,7 +179,8 @@ void SpmEncoder::AppendIds(const Scratch& scratch, std::vector<int32_t>* ids) co
   }
 }
 
-// An unused piece served as a step towards a larger one that did not come about: it falls apart again as it was made.
+// An unused piece served as a step towards a larger one that did not come about: it falls apart
+// again as it was made.
 void SpmEncoder::AppendUnused(absl::string_view piece, const Scratch& scratch,
                               std::vector<int32_t>* ids) const {
   std::vector<absl::string_view> stack = {piece};

@@ -20,7 +20,8 @@ namespace llm {
 
 class SpmEncoder final : public TextEncoder {
  public:
-  // Takes spec->scores. INVALID_ARGUMENT for a vocabulary that has neither all byte tokens nor an unknown token.
+  // Takes spec->scores. INVALID_ARGUMENT for a vocabulary that has neither all byte tokens nor an
+  // unknown token.
   static absl::StatusOr<std::unique_ptr<TextEncoder>> Create(TokenizerSpec* spec,
                                                              const Vocabulary* vocabulary,
                                                              const AddedTokenMatcher* user_defined);

@@ -17,7 +17,9 @@ namespace llm {
 namespace {
 
 // Not part of a text: rendered only on request, and written out only with parse_special.
-bool IsSpecial(TokenType type) { return type == TokenType::kControl || type == TokenType::kUnknown; }
+bool IsSpecial(TokenType type) {
+  return type == TokenType::kControl || type == TokenType::kUnknown;
+}
 
 std::vector<int32_t> AddedIds(const TokenizerSpec& spec, bool with_special) {
   std::vector<int32_t> ids;
@@ -83,7 +85,8 @@ class VocabularyTokenizer final : public Tokenizer {
   }
 
  private:
-  // Cuts at control tokens; user-defined ones are stepped over as a whole, the encoder finds them again.
+  // Cuts at control tokens; user-defined ones are stepped over as a whole, the encoder finds them
+  // again.
   absl::Status EncodeWithSpecial(absl::string_view text, std::vector<int32_t>* ids) const {
     size_t begin = 0;
     for (size_t at = 0; at < text.size() && !added_.empty();) {
@@ -125,8 +128,8 @@ absl::StatusOr<std::string> Tokenizer::Decode(absl::Span<const int32_t> ids,
   bool at_start = spec_.model == TokenizerModel::kSpm && spec_.add_space_prefix;
   for (int32_t id : ids) {
     if (id < 0 || id >= vocab_size()) {
-      return absl::InvalidArgumentError(absl::StrCat("tokenizer: token id ", id,
-                                                     " is not in the vocabulary of ", vocab_size()));
+      return absl::InvalidArgumentError(
+          absl::StrCat("tokenizer: token id ", id, " is not in the vocabulary of ", vocab_size()));
     }
     absl::string_view bytes = TokenBytes(id, render_special);
     // The prefix belongs to the first token that is text, behind bos and the like.

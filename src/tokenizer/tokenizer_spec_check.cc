@@ -1,4 +1,5 @@
-// Checks that need no vocabulary; those that do (merges, duplicates) are where the vocabulary is built.
+// Checks that need no vocabulary; those that do (merges, duplicates) are where the vocabulary is
+// built.
 #include "src/tokenizer/tokenizer_spec_check.h"
 
 #include <cmath>
@@ -18,17 +19,17 @@ absl::Status CheckSizes(const TokenizerSpec& spec) {
         absl::StrCat("tokenizer: ", num_tokens, " tokens, at most ", kMaxTokens, " are allowed"));
   }
   if (spec.merges.size() > kMaxMerges) {
-    return absl::InvalidArgumentError(absl::StrCat("tokenizer: ", spec.merges.size(),
-                                                   " merges, at most ", kMaxMerges, " are allowed"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "tokenizer: ", spec.merges.size(), " merges, at most ", kMaxMerges, " are allowed"));
   }
   if (!spec.types.empty() && spec.types.size() != num_tokens) {
-    return absl::InvalidArgumentError(absl::StrCat("tokenizer: ", spec.types.size(),
-                                                   " token types for ", num_tokens, " tokens"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("tokenizer: ", spec.types.size(), " token types for ", num_tokens, " tokens"));
   }
   const bool needs_scores = spec.model == TokenizerModel::kSpm;
   if ((needs_scores || !spec.scores.empty()) && spec.scores.size() != num_tokens) {
-    return absl::InvalidArgumentError(absl::StrCat("tokenizer: ", spec.scores.size(),
-                                                   " scores for ", num_tokens, " tokens"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("tokenizer: ", spec.scores.size(), " scores for ", num_tokens, " tokens"));
   }
   return absl::OkStatus();
 }
@@ -37,9 +38,9 @@ absl::Status CheckTokens(const TokenizerSpec& spec) {
   for (size_t id = 0; id < spec.tokens.size(); ++id) {
     const std::string& text = spec.tokens[id];
     if (text.size() > kMaxTokenBytes) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("tokenizer: ", DescribeToken(id, text), " has ", text.size(),
-                       " bytes, at most ", kMaxTokenBytes, " are allowed"));
+      return absl::InvalidArgumentError(absl::StrCat("tokenizer: ", DescribeToken(id, text),
+                                                     " has ", text.size(), " bytes, at most ",
+                                                     kMaxTokenBytes, " are allowed"));
     }
     if (!spec.types.empty()) {
       const int type = static_cast<int>(spec.types[id]);
@@ -49,8 +50,8 @@ absl::Status CheckTokens(const TokenizerSpec& spec) {
       }
     }
     if (!spec.scores.empty() && std::isnan(spec.scores[id])) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "tokenizer: the score of ", DescribeToken(id, text), " is not a number"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("tokenizer: the score of ", DescribeToken(id, text), " is not a number"));
     }
   }
   return absl::OkStatus();
@@ -64,9 +65,8 @@ absl::Status CheckId(const TokenizerSpec& spec, absl::string_view name, int32_t 
     return absl::InvalidArgumentError(
         absl::StrCat("tokenizer: ", name, " is to be added to texts, but the model names none"));
   }
-  return absl::InvalidArgumentError(absl::StrCat("tokenizer: ", name, " is ", id,
-                                                 ", the vocabulary has ", spec.tokens.size(),
-                                                 " tokens"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "tokenizer: ", name, " is ", id, ", the vocabulary has ", spec.tokens.size(), " tokens"));
 }
 
 }  // namespace

@@ -10,11 +10,13 @@
 
 namespace llm {
 
-// A token is matched anew at every position of a text, so its length bounds the work of one byte. Real ones stay under 600.
+// A token is matched anew at every position of a text, so its length bounds the work of one byte.
+// Real ones stay under 600.
 inline constexpr size_t kMaxTokenBytes = 4096;
-inline constexpr size_t kMaxTokens = size_t{1} << 22;   // real vocabularies: up to 262,144
+inline constexpr size_t kMaxTokens = size_t{1} << 22;  // real vocabularies: up to 262,144
 inline constexpr size_t kMaxMerges = size_t{1} << 23;
-inline constexpr size_t kMaxTextBytes = size_t{1} << 28;  // of one Encode: symbols are counted in 32 bits
+inline constexpr size_t kMaxTextBytes = size_t{1}
+                                        << 28;  // of one Encode: symbols are counted in 32 bits
 
 // INVALID_ARGUMENT naming the field and the token.
 absl::Status CheckTokenizerSpec(const TokenizerSpec& spec);

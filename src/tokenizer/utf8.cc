@@ -1,4 +1,5 @@
-// UTF-8 by the table of well-formed sequences: only the second byte has a range that depends on the first.
+// UTF-8 by the table of well-formed sequences: only the second byte has a range that depends on the
+// first.
 #include "src/tokenizer/utf8.h"
 
 namespace llm {

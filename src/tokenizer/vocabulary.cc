@@ -47,9 +47,9 @@ absl::Status Vocabulary::AppendTexts(const TokenizerSpec& spec) {
   size_t total = 0;  // no text renders longer than it is stored
   for (const std::string& text : spec.tokens) total += text.size();
   if (total > kMaxTextBytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("tokenizer: the token texts have ", total, " bytes together, at most ",
-                     kMaxTextBytes, " are allowed"));
+    return absl::InvalidArgumentError(absl::StrCat("tokenizer: the token texts have ", total,
+                                                   " bytes together, at most ", kMaxTextBytes,
+                                                   " are allowed"));
   }
   bytes_.reserve(total);
   offsets_.push_back(0);
@@ -60,8 +60,9 @@ absl::Status Vocabulary::AppendTexts(const TokenizerSpec& spec) {
     if (type == TokenType::kByte) {
       const int byte = ParseByteToken(text);
       if (byte < 0) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "tokenizer: ", DescribeToken(id, text), " is a byte token, but not of the form <0xNN>"));
+        return absl::InvalidArgumentError(
+            absl::StrCat("tokenizer: ", DescribeToken(id, text),
+                         " is a byte token, but not of the form <0xNN>"));
       }
       bytes_.push_back(static_cast<char>(byte));
     } else if (spec.model == TokenizerModel::kSpm) {
@@ -91,8 +92,8 @@ absl::Status Vocabulary::IndexPieces(const TokenizerSpec& spec) {
     if (TypeOf(spec, i) != TokenType::kNormal || literal_[i] || Bytes(id).empty()) continue;
     if (!InsertPiece(id)) {
       return absl::InvalidArgumentError(
-          absl::StrCat("tokenizer: ", DescribeToken(i, spec.tokens[i]), " has the same text as token ",
-                       FindPiece(Bytes(id))));
+          absl::StrCat("tokenizer: ", DescribeToken(i, spec.tokens[i]),
+                       " has the same text as token ", FindPiece(Bytes(id))));
     }
   }
   for (int32_t id = 0; id < size(); ++id) {
@@ -117,8 +118,8 @@ absl::Status Vocabulary::IndexByteTokens(const TokenizerSpec& spec) {
     if (TypeOf(spec, static_cast<size_t>(id)) != TokenType::kByte) continue;
     const uint8_t byte = static_cast<uint8_t>(Bytes(id)[0]);
     if (byte_ids_[byte] >= 0) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "tokenizer: tokens ", byte_ids_[byte], " and ", id, " are the same byte token"));
+      return absl::InvalidArgumentError(absl::StrCat("tokenizer: tokens ", byte_ids_[byte], " and ",
+                                                     id, " are the same byte token"));
     }
     byte_ids_[byte] = id;
   }

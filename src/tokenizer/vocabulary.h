@@ -14,7 +14,8 @@
 
 namespace llm {
 
-// Holds one copy of all texts, as the bytes they render to: the byte alphabet and U+2581 are resolved here and nowhere else.
+// Holds one copy of all texts, as the bytes they render to: the byte alphabet and U+2581 are
+// resolved here and nowhere else.
 class Vocabulary {
  public:
   // Empties spec->tokens on success. REQUIRES: CheckTokenizerSpec(*spec) is OK.
@@ -25,7 +26,8 @@ class Vocabulary {
     const size_t begin = offsets_[static_cast<size_t>(id)];
     return absl::string_view(bytes_).substr(begin, offsets_[static_cast<size_t>(id) + 1] - begin);
   }
-  // The piece that merging may produce, or -1. Control, unknown and byte tokens are no pieces: text never becomes one.
+  // The piece that merging may produce, or -1. Control, unknown and byte tokens are no pieces: text
+  // never becomes one.
   int32_t FindPiece(absl::string_view bytes) const;
   // The token of one byte, used where no piece covers it; -1 when there is none.
   int32_t ByteId(uint8_t byte) const { return byte_ids_[byte]; }
