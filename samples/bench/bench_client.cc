@@ -1,0 +1,130 @@
+// The C ABI as a program uses it: open, submit, poll, cancel.
+#include "bench_client.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+namespace bench {
+
+void Fail(const std::string& message) {
+  std::fprintf(stderr, "llm-bench: %s\n", message.c_str());
+  std::exit(1);
+}
+
+void Check(llm_status status) {
+  if (status != LLM_OK) Fail(std::string(llm_status_name(status)) + ": " + llm_last_error());
+}
+
+Client::Client(const Flags& flags, const Capacity& capacity) : random_state_(flags.seed) {
+  OpenModel(flags);
+  OpenEngine(flags, capacity);
+}
+
+Client::~Client() {
+  llm_engine_close(engine_);
+  llm_model_release(model_);
+}
+
+void Client::OpenModel(const Flags& flags) {
+  llm_model_options options;
+  llm_model_options_init(&options);
+  options.num_threads = flags.threads;
+  options.float_activations = flags.float_activations ? LLM_ON : 0;
+  options.kernels = {flags.kernels.data(), flags.kernels.size()};
+  const Clock::time_point begin = Clock::now();
+  Check(llm_model_open(flags.model.data(), flags.model.size(), &options, &model_));
+  model_open_s_ = Seconds(Clock::now() - begin);
+  llm_model_info_init(&info_);
+  Check(llm_model_get_info(model_, &info_));
+}
+
+void Client::OpenEngine(const Flags& flags, const Capacity& capacity) {
+  llm_engine_options options;
+  llm_engine_options_init(&options);
+  options.num_threads = flags.threads;
+  options.kv_dtype = KvDtype(flags.kv_dtype);
+  options.block_size = flags.block_size;
+  options.max_sequences = capacity.sequences;
+  options.max_step_tokens = flags.max_step_tokens;
+  // Room for every sequence to its end, with the partly filled last block of each, so that none is
+  // preempted; 256 tokens more, since the engine may keep a few blocks to itself.
+  const uint64_t spare_tokens = 2 * std::max(flags.block_size, 16u);
+  options.kv_tokens = capacity.sequences * (capacity.tokens_per_sequence + spare_tokens) +
+                      capacity.extra_tokens + 256;
+  const Clock::time_point begin = Clock::now();
+  Check(llm_engine_open(model_, &options, &engine_));
+  engine_open_s_ = Seconds(Clock::now() - begin);
+}
+
+uint64_t Client::NextRandom() {  // SplitMix64 (Steele, Lea, Flood 2014)
+  uint64_t z = (random_state_ += 0x9E3779B97F4A7C15u);
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  return z ^ (z >> 31);
+}
+
+bool Client::IsOrdinary(int32_t id) const {
+  size_t size = 0;
+  return llm_detokenize(model_, &id, 1, 0, nullptr, 0, &size) == LLM_OK && size > 0;
+}
+
+std::vector<int32_t> Client::RandomPrompt(unsigned num_tokens) {
+  std::vector<int32_t> ids;
+  const uint64_t vocab_size = static_cast<uint64_t>(info_.vocab_size);
+  // A vocabulary is mostly ordinary tokens; the bound is for one that is not.
+  for (uint64_t tries = 0; ids.size() < num_tokens; ++tries) {
+    if (tries > 100 * (vocab_size + num_tokens)) Fail("the vocabulary has no ordinary tokens");
+    const int32_t id = static_cast<int32_t>(NextRandom() % vocab_size);
+    if (IsOrdinary(id)) ids.push_back(id);
+  }
+  return ids;
+}
+
+void Client::Submit(const std::vector<int32_t>& prompt, uint32_t max_new_tokens, Stream* stream) {
+  llm_request request;
+  llm_request_init(&request);
+  request.prompt_ids = prompt.data();
+  request.num_prompt_ids = prompt.size();
+  request.max_new_tokens = max_new_tokens;
+  request.ignore_eos = LLM_ON;
+  request.prefix_cache = LLM_OFF;
+  request.user_data = stream;
+  stream->arrivals.reserve(max_new_tokens);
+  stream->submitted = Clock::now();
+  Check(llm_submit(engine_, &request, &stream->id));
+}
+
+void Client::Poll() {
+  llm_event events[64];
+  size_t count = 0;
+  Check(llm_poll(llm_engine_queue(engine_), events, sizeof events[0], 64, -1, &count));
+  const Clock::time_point now = Clock::now();
+  for (size_t i = 0; i < count; ++i) {
+    Stream* stream = static_cast<Stream*>(events[i].user_data);
+    stream->arrivals.insert(stream->arrivals.end(), events[i].num_tokens, now);
+    if (events[i].type != LLM_EVENT_FINISHED) continue;
+    stream->finished = true;
+    stream->finish_reason = events[i].finish_reason;
+    stream->stats = *events[i].stats;
+    if (events[i].status != LLM_OK && events[i].status != LLM_CANCELLED)
+      Fail("a request ended with " + std::string(llm_status_name(events[i].status)) + ": " +
+           std::string(events[i].message.data, events[i].message.size));
+  }
+}
+
+void Client::Drain(std::vector<Stream*> streams) {
+  for (const Stream* stream : streams)
+    if (!stream->finished) llm_cancel(engine_, stream->id);  // it may have just finished
+  for (const Stream* stream : streams)
+    while (!stream->finished) Poll();
+}
+
+llm_metrics_snapshot Client::Metrics() const {
+  llm_metrics_snapshot metrics;
+  llm_metrics_snapshot_init(&metrics);
+  Check(llm_metrics(engine_, &metrics));
+  return metrics;
+}
+
+}  // namespace bench

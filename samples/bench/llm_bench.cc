@@ -1,0 +1,69 @@
+// llm-bench: speed of this library on one workload, as one JSON object a line on stdout. Uses only
+// the public header; exit code 0 only when every request ended well.
+#include <inlay/llm.h>
+#include <sys/resource.h>
+
+#include <cstdio>
+#include <string>
+
+#include "bench_client.h"
+#include "bench_flags.h"
+#include "workloads.h"
+
+namespace {
+
+// Paths and names come from the command line and the file: quotes, backslashes and control
+// characters get their escapes.
+std::string JsonString(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    char escape[8];
+    std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(c) & 0xFF);
+    const bool plain = c != '"' && c != '\\' && static_cast<unsigned char>(c) >= 0x20;
+    out += plain ? std::string(1, c) : std::string(escape);
+  }
+  return out + "\"";
+}
+
+std::string Text(llm_string string) { return {string.data, string.size}; }
+
+long PeakResidentKib() {
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss;
+}
+
+void Print(const bench::Flags& flags, const bench::Client& client, const bench::Result& result) {
+  const llm_model_info& info = client.info();
+  const llm_metrics_snapshot metrics = client.Metrics();
+  std::printf("{\"engine\": \"inlay\", \"workload\": %s, \"model\": %s, \"kernels\": %s, ",
+              JsonString(flags.workload).c_str(), JsonString(flags.model).c_str(),
+              JsonString(Text(info.kernels)).c_str());
+  std::printf("\"threads\": %u, \"kv_dtype\": \"%s\", \"streams\": %u, \"prompt_tokens\": %u, ",
+              flags.threads, flags.kv_dtype.c_str(), flags.streams, flags.prompt_tokens);
+  std::printf("\"tokens\": %llu, \"seconds\": %.6f, \"tokens_per_s\": %.3f, \"ttft_s\": %.6f, ",
+              static_cast<unsigned long long>(result.tokens), result.seconds,
+              static_cast<double>(result.tokens) / result.seconds, result.ttft_s);
+  std::printf("\"total_s\": %.6f, \"median_gap_s\": %.6f, \"worst_gap_s\": %.6f, ", result.total_s,
+              result.median_gap_s, result.worst_gap_s);
+  std::printf("\"model_open_s\": %.6f, \"engine_open_s\": %.6f, \"steps\": %llu, ",
+              client.model_open_s(), client.engine_open_s(),
+              static_cast<unsigned long long>(metrics.steps_total));
+  std::printf("\"preemptions\": %llu, \"weights_bytes\": %llu, \"engine_bytes\": %llu, ",
+              static_cast<unsigned long long>(metrics.preemptions_total),
+              static_cast<unsigned long long>(info.weights_bytes),
+              static_cast<unsigned long long>(metrics.memory_bytes_current));
+  std::printf("\"peak_resident_bytes\": %lld}\n", static_cast<long long>(PeakResidentKib()) * 1024);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const bench::Flags flags = bench::ParseFlags(argc, argv);
+  bench::Client client(flags, bench::CapacityFor(flags));
+  if (flags.warm_up) bench::WarmUp(&client);
+  for (unsigned run = 0; run < flags.repeat; ++run)
+    Print(flags, client, bench::RunWorkload(flags, &client));
+  return 0;
+}
