@@ -12,5 +12,12 @@ namespace llm {
 // The backends that this machine can run, fastest first: "avx512", "avx2", "generic".
 std::vector<const KernelTable*> CpuKernelTables();
 
-namespace cpu {}  // namespace cpu
+namespace cpu {
+
+absl::StatusOr<size_t> PackedBytes(WeightFormat format, int64_t rows, int64_t cols);
+absl::Status PackRows(const PackRowsParams& params);
+absl::Status Embed(const EmbedParams& params, const Stream& stream);
+absl::Status Linear(const IsaKernels& isa, const LinearParams& params, const Stream& stream);
+
+}  // namespace cpu
 }  // namespace llm

@@ -5,10 +5,15 @@
 // launcher in kernels/cpu/<op>.cc has checked everything and splits the work over the pool.
 #pragma once
 
+#include "kernels/cpu/linear_kernel.h"
+
 namespace llm {
 
 struct IsaKernels {
   const char* name;
+  // Null for a format that has no such kernel: float formats have no int8 one.
+  LinearTaskFn (*linear_int8)(WeightFormat format);
+  LinearTaskFn (*linear_f32)(WeightFormat format);
 };
 
 namespace generic {

@@ -7,13 +7,18 @@ namespace llm {
 namespace {
 
 template <const IsaKernels& (*kIsa)()>
+absl::Status Linear(const LinearParams& params, const Stream& stream) {
+  return cpu::Linear(kIsa(), params, stream);
+}
+
+template <const IsaKernels& (*kIsa)()>
 const KernelTable& Table() {
   static const KernelTable table = {
       .name = kIsa().name,
-      .packed_bytes = nullptr,
-      .pack_rows = nullptr,
-      .linear = nullptr,
-      .embed = nullptr,
+      .packed_bytes = cpu::PackedBytes,
+      .pack_rows = cpu::PackRows,
+      .linear = Linear<kIsa>,
+      .embed = cpu::Embed,
       .rms_norm = nullptr,
       .gate = nullptr,
       .rope_table = nullptr,

@@ -31,6 +31,8 @@ struct Sequence {
   SequenceStats stats;
   uint64_t arrival_index = 0;  // order of Scheduler::Add; ties and FCFS go by it
   int32_t max_computed_tokens = 0;  // the highest num_computed_tokens ever: below it, work is recomputation
+  // The scheduler's: where in the prefix cache the sequence's blocks are published; -1: nowhere.
+  int32_t prefix_node = -1;
 
   int32_t num_tokens() const { return static_cast<int32_t>(tokens.size()); }
   int32_t num_prompt_tokens() const { return static_cast<int32_t>(request.prompt.size()); }

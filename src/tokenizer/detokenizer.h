@@ -9,11 +9,13 @@
 
 namespace llm {
 
-// One per sequence. Bytes that may begin a character are held back until it is complete or can no longer be; an invalid
-// sequence becomes U+FFFD, one for each maximal invalid part, as Python's and the WHATWG decoder do.
+// One per sequence. Bytes that may begin a character are held back until it is complete or can no
+// longer be; an invalid sequence becomes U+FFFD, one for each maximal invalid part, as Python's and
+// the WHATWG decoder do.
 class Detokenizer {
  public:
-  Detokenizer(const Tokenizer* tokenizer, bool render_special) : tokenizer_(tokenizer), render_special_(render_special) {}
+  Detokenizer(const Tokenizer* tokenizer, bool render_special)
+      : tokenizer_(tokenizer), render_special_(render_special) {}
 
   // Appends to `text` what the token completes. REQUIRES: 0 <= id < vocab_size.
   void Append(int32_t id, std::string* text);

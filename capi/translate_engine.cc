@@ -1,0 +1,118 @@
+// Enumerations are checked here, since their numbers belong to the ABI; ranges are the engine's to
+// check.
+#include "capi/translate_engine.h"
+
+#include "absl/strings/str_cat.h"
+#include "capi/versioned_struct.h"
+#include "src/base/status_macros.h"
+
+namespace llm {
+namespace {
+
+absl::Status TranslateKvDType(uint32_t value, DType* dtype) {
+  switch (value) {
+    case LLM_KV_DEFAULT:
+    case LLM_KV_F16:
+      *dtype = DType::kF16;
+      return absl::OkStatus();
+    case LLM_KV_F32:
+      *dtype = DType::kF32;
+      return absl::OkStatus();
+    case LLM_KV_BF16:
+      *dtype = DType::kBF16;
+      return absl::OkStatus();
+    case LLM_KV_FP8_E4M3:
+      *dtype = DType::kF8E4M3;
+      return absl::OkStatus();
+    case LLM_KV_INT8:
+      *dtype = DType::kI8;
+      return absl::OkStatus();
+    default:
+      return absl::InvalidArgumentError(absl::StrCat("kv_dtype: ", value, " is unknown"));
+  }
+}
+
+absl::Status CheckEnum(absl::string_view name, uint32_t value, uint32_t last) {
+  if (value <= last) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(name, ": ", value, " is unknown"));
+}
+
+absl::Status CheckReserved(const llm_engine_options& c) {
+  const char* field = nullptr;
+  if (c.token_gap_target_ns != 0) field = "token_gap_target_ns";
+  if (c.num_ranks > 1) field = "num_ranks";
+  if (field == nullptr) return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat(field, ": reserved for a later version"));
+}
+
+}  // namespace
+
+absl::Status TranslateEngineOptions(const llm_engine_options* given, OpenOptions* options) {
+  llm_engine_options c;
+  llm_engine_options_init(&c);
+  if (given != nullptr) LLM_RETURN_IF_ERROR(ReadStruct("llm_engine_options", given, &c));
+  LLM_RETURN_IF_ERROR(CheckReserved(c));
+  LLM_RETURN_IF_ERROR(TranslateKvDType(c.kv_dtype, &options->kv_dtype));
+  LLM_RETURN_IF_ERROR(CheckEnum("policy", c.policy, LLM_POLICY_PRIORITY));
+  LLM_RETURN_IF_ERROR(CheckEnum("drive", c.drive, LLM_DRIVE_MANUAL));
+  LLM_RETURN_IF_ERROR(ReadSwitch("prefix_cache", c.prefix_cache, true, &options->prefix_cache));
+  bool batch_invariant = false;  // the CPU always is
+  LLM_RETURN_IF_ERROR(ReadSwitch("batch_invariant", c.batch_invariant, false, &batch_invariant));
+  options->num_threads = c.num_threads;
+  options->block_size = c.block_size;
+  options->kv_tokens = c.kv_tokens;
+  options->max_context_tokens = c.max_context_tokens;
+  options->max_sequences = c.max_sequences;
+  options->max_step_tokens = c.max_step_tokens;
+  options->policy =
+      c.policy == LLM_POLICY_PRIORITY ? SchedulingPolicy::kPriority : SchedulingPolicy::kFcfs;
+  options->max_queued_requests = c.max_queued_requests;
+  options->max_queued_tokens = c.max_queued_tokens;
+  options->max_memory_bytes = c.max_memory_bytes;
+  options->max_pending_bytes = c.max_pending_bytes;
+  options->manual = c.drive == LLM_DRIVE_MANUAL;
+  options->spin_us = c.spin_us;
+  options->logger = Logger(c.log, c.log_user_data);
+  return absl::OkStatus();
+}
+
+llm_metrics_snapshot TranslateMetrics(const EngineMetrics& metrics) {
+  llm_metrics_snapshot c;
+  llm_metrics_snapshot_init(&c);
+  const StepCounters& step = metrics.step;
+  const SchedulerCounters& scheduler = metrics.scheduler;
+  c.healthy = metrics.healthy ? 1 : 0;
+  c.steps_total = step.steps_total;
+  c.failed_steps_total = step.failed_steps_total;
+  c.scheduled_tokens_total = step.scheduled_tokens_total;
+  c.computed_tokens_total = step.computed_tokens_total;
+  c.cached_tokens_total = scheduler.cached_tokens_total;
+  c.queried_tokens_total = scheduler.queried_tokens_total;
+  c.generated_tokens_total = step.generated_tokens_total;
+  c.recomputed_tokens_total = scheduler.recomputed_tokens_total;
+  c.rehit_tokens_total = scheduler.rehit_tokens_total;
+  c.preemptions_total = scheduler.preemptions_total;
+  c.evicted_blocks_total = scheduler.evicted_blocks_total;
+  c.submitted_requests_total = metrics.submitted_requests_total;
+  c.finished_requests_total = step.finished_requests_total;
+  c.cancelled_requests_total = step.cancelled_requests_total;
+  c.deadline_requests_total = step.deadline_requests_total;
+  c.rejected_requests_total = metrics.rejected_requests_total;
+  c.failed_requests_total = step.failed_requests_total;
+  c.queue_ns_total = step.queue_ns_total;
+  c.ttft_ns_total = step.ttft_ns_total;
+  c.ttft_requests_total = step.ttft_requests_total;
+  c.step_ns_total = step.step_ns_total;
+  c.callback_ns_total = metrics.callback_ns_total;
+  c.running_current = static_cast<uint64_t>(scheduler.running_current);
+  c.waiting_current = static_cast<uint64_t>(scheduler.waiting_current) + step.paused_current;
+  c.total_blocks_current = metrics.total_blocks_current;
+  c.free_blocks_current = static_cast<uint64_t>(scheduler.free_blocks_current);
+  c.held_blocks_current = static_cast<uint64_t>(scheduler.held_blocks_current);
+  c.cached_blocks_current = static_cast<uint64_t>(scheduler.cached_blocks_current);
+  c.kv_bytes_current = metrics.kv_bytes_current;
+  c.memory_bytes_current = metrics.memory_bytes_current;
+  return c;
+}
+
+}  // namespace llm

@@ -1,0 +1,15 @@
+// llm_engine_options to OpenOptions, and EngineMetrics to llm_metrics_snapshot.
+#pragma once
+
+#include "absl/status/status.h"
+#include "inlay/llm.h"
+#include "src/engine/open_engine.h"
+
+namespace llm {
+
+// `given` may be NULL: all defaults.
+absl::Status TranslateEngineOptions(const llm_engine_options* given, OpenOptions* options);
+
+llm_metrics_snapshot TranslateMetrics(const EngineMetrics& metrics);
+
+}  // namespace llm

@@ -1,0 +1,116 @@
+// Reads the caller's request once; ranges of values are the engine's to check.
+#include "capi/translate_request.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "capi/handles.h"
+#include "capi/strings.h"
+#include "capi/translate_event.h"
+#include "capi/versioned_struct.h"
+#include "src/base/status_macros.h"
+
+namespace llm {
+namespace {
+
+absl::Status CheckReserved(const llm_request& c) {
+  const char* field = nullptr;
+  if (c.choices > 1) field = "choices";
+  if (c.adapter_id != 0) field = "adapter_id";
+  if (c.token_gap_target_ns != 0) field = "token_gap_target_ns";
+  if (c.arrival_ns != 0) field = "arrival_ns";
+  if (c.request_class != 0) field = "request_class";
+  if (c.reserved != 0) field = "reserved";
+  if (c.kv_transfer.data != nullptr || c.kv_transfer.size != 0) field = "kv_transfer";
+  if ((c.set & ~uint64_t{LLM_SET_SEED | LLM_SET_NUM_LOGPROBS}) != 0) field = "set";
+  if (field == nullptr) return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat(field, ": reserved for a later version"));
+}
+
+absl::Status TranslatePrompt(const llm_request& c, RequestSpec* spec) {
+  LLM_RETURN_IF_ERROR(CheckArray("text", c.text.data, c.text.size));
+  LLM_RETURN_IF_ERROR(CheckArray("chat", c.chat.data, c.chat.size));
+  LLM_RETURN_IF_ERROR(CheckArray("prompt_ids", c.prompt_ids, c.num_prompt_ids));
+  // A pointer with size 0 is an empty prompt, which the engine refuses by its name.
+  const bool has_text = c.text.data != nullptr;
+  const bool has_chat = c.chat.data != nullptr;
+  const bool has_ids = c.prompt_ids != nullptr;
+  if (has_text + has_chat + has_ids > 1) {
+    return absl::InvalidArgumentError("prompt: more than one of text, chat and prompt_ids is set");
+  }
+  if (has_ids) {
+    spec->prompt_kind = PromptKind::kIds;
+    spec->prompt_ids = absl::MakeConstSpan(c.prompt_ids, c.num_prompt_ids);
+  } else if (has_text || has_chat) {
+    spec->prompt_kind = has_text ? PromptKind::kText : PromptKind::kChat;
+    spec->text = FromC(has_text ? c.text : c.chat);
+  }
+  return ReadSwitch("parse_special", c.parse_special, has_chat, &spec->parse_special);
+}
+
+absl::Status TranslateStops(const llm_request& c, RequestSpec* spec) {
+  LLM_RETURN_IF_ERROR(CheckArray("stop_ids", c.stop_ids, c.num_stop_ids));
+  LLM_RETURN_IF_ERROR(CheckArray("stop_strings", c.stop_strings, c.num_stop_strings));
+  spec->stop_ids.assign(c.stop_ids, c.stop_ids + c.num_stop_ids);
+  spec->stop_strings.reserve(c.num_stop_strings);
+  for (size_t i = 0; i < c.num_stop_strings; ++i) {
+    const llm_string& stop = c.stop_strings[i];
+    LLM_RETURN_IF_ERROR(CheckArray("stop_strings", stop.data, stop.size));
+    spec->stop_strings.emplace_back(FromC(stop));
+  }
+  LLM_RETURN_IF_ERROR(ReadSwitch("ignore_eos", c.ignore_eos, false, &spec->ignore_eos));
+  LLM_RETURN_IF_ERROR(ReadSwitch("render_special", c.render_special, false, &spec->render_special));
+  return ReadSwitch("include_stop_string", c.include_stop_string, false,
+                    &spec->include_stop_string);
+}
+
+absl::Status TranslateSampling(const llm_request& c, RequestSpec* spec) {
+  spec->sampling.temperature = c.temperature;
+  spec->sampling.top_k = c.top_k;
+  spec->sampling.top_p = c.top_p == 0.0f ? 1.0f : c.top_p;
+  spec->sampling.min_p = c.min_p;
+  spec->has_seed = (c.set & LLM_SET_SEED) != 0 || c.seed != 0;
+  spec->sampling.seed = c.seed;
+  const bool has_logprobs = (c.set & LLM_SET_NUM_LOGPROBS) != 0 || c.num_logprobs != 0;
+  if (has_logprobs && c.num_logprobs < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("num_logprobs: ", c.num_logprobs, " is outside [0, 20]"));
+  }
+  spec->sampling.num_logprobs = has_logprobs ? c.num_logprobs : -1;
+  return absl::OkStatus();
+}
+
+absl::Status TranslateDelivery(const llm_request& c, RequestSpec* spec) {
+  spec->user_data = c.user_data;
+  if (c.on_event != nullptr && c.queue != nullptr) {
+    return absl::InvalidArgumentError("queue: set beside on_event; events go to one of them");
+  }
+  if (c.on_event != nullptr) spec->handler = MakeHandler(c.on_event);
+  if (c.queue != nullptr) spec->queue = c.queue->queue;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status TranslateRequest(const llm_request* given, RequestSpec* spec) {
+  llm_request c;
+  LLM_RETURN_IF_ERROR(ReadStruct("llm_request", given, &c));
+  LLM_RETURN_IF_ERROR(CheckReserved(c));
+  LLM_RETURN_IF_ERROR(TranslatePrompt(c, spec));
+  LLM_RETURN_IF_ERROR(TranslateStops(c, spec));
+  LLM_RETURN_IF_ERROR(TranslateSampling(c, spec));
+  LLM_RETURN_IF_ERROR(TranslateDelivery(c, spec));
+  LLM_RETURN_IF_ERROR(CheckArray("cache_salt", c.cache_salt.data, c.cache_salt.size));
+  LLM_RETURN_IF_ERROR(ReadSwitch("prefix_cache", c.prefix_cache, true, &spec->use_prefix_cache));
+  spec->max_new_tokens = static_cast<int32_t>(
+      std::min<uint32_t>(c.max_new_tokens, std::numeric_limits<int32_t>::max()));
+  spec->priority = c.priority;
+  spec->first_token_timeout_ns = c.first_token_deadline_ns;
+  spec->completion_timeout_ns = c.completion_deadline_ns;
+  spec->cache_salt = std::string(FromC(c.cache_salt));
+  spec->session_id = c.session_id;
+  return absl::OkStatus();
+}
+
+}  // namespace llm

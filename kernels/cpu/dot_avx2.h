@@ -1,0 +1,115 @@
+// Integer dot products for 8 weight rows at once, on AVX2. Included by tile_formats.h.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstring>
+
+namespace llm::LLM_CPU_ISA {
+
+inline constexpr int kLanes = 8;  // weight rows handled at once: half a tile
+inline constexpr int kMaxRows =
+    4;  // activation rows: 4 accumulators and 8 unpacked weights of 16 registers
+
+struct Floats {
+  __m256 v;
+};
+struct Words {  // one i32 a lane
+  __m256i v;
+};
+struct Bytes {  // four u8 a lane
+  __m256i v;
+};
+
+LLM_SIMD Bytes LoadBytes(const uint8_t* p) {
+  return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))};
+}
+LLM_SIMD void StoreBytes(uint8_t* p, Bytes a) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), a.v);
+}
+LLM_SIMD Bytes Or(Bytes a, Bytes b) { return {_mm256_or_si256(a.v, b.v)}; }
+// (a << n) & mask or (a >> n) & mask in each byte. REQUIRES: the mask keeps no bit that came from
+// another byte.
+template <int n>
+LLM_SIMD Bytes ShiftLeftAnd(Bytes a, int mask) {
+  return {_mm256_and_si256(_mm256_slli_epi16(a.v, n), _mm256_set1_epi8(static_cast<char>(mask)))};
+}
+template <int n>
+LLM_SIMD Bytes ShiftRightAnd(Bytes a, int mask) {
+  return {_mm256_and_si256(_mm256_srli_epi16(a.v, n), _mm256_set1_epi8(static_cast<char>(mask)))};
+}
+
+LLM_SIMD __m256i LaneMask(int n) {
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+LLM_SIMD Floats SetFloats(float x) { return {_mm256_set1_ps(x)}; }
+LLM_SIMD Floats ZeroFloats() { return {_mm256_setzero_ps()}; }
+LLM_SIMD Floats MulFloats(Floats a, Floats b) { return {_mm256_mul_ps(a.v, b.v)}; }
+LLM_SIMD Floats AddFloats(Floats a, Floats b) { return {_mm256_add_ps(a.v, b.v)}; }
+LLM_SIMD Floats FmaFloats(Floats a, Floats b, Floats c) { return {_mm256_fmadd_ps(a.v, b.v, c.v)}; }
+LLM_SIMD Floats NegFloats(Floats a) { return {_mm256_xor_ps(a.v, _mm256_set1_ps(-0.0f))}; }
+LLM_SIMD Floats ToFloats(Words a) { return {_mm256_cvtepi32_ps(a.v)}; }
+LLM_SIMD Floats LoadFloats(const float* p, int n) { return {_mm256_maskload_ps(p, LaneMask(n))}; }
+LLM_SIMD void StoreFloats(float* p, Floats a, int n) { _mm256_maskstore_ps(p, LaneMask(n), a.v); }
+LLM_SIMD Floats LoadHalves(const uint8_t* p) {
+  return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
+}
+LLM_SIMD Floats LoadUnsignedBytes(const uint8_t* p) {
+  return {_mm256_cvtepi32_ps(
+      _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))))};
+}
+LLM_SIMD Floats LoadSignedBytes(const uint8_t* p) {
+  return {_mm256_cvtepi32_ps(
+      _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))))};
+}
+
+LLM_SIMD __m256i BroadcastFour(const int8_t* activations) {
+  int32_t four;
+  std::memcpy(&four, activations, sizeof(four));
+  return _mm256_set1_epi32(four);
+}
+
+// Byte j of each lane, as f32.
+LLM_SIMD Floats ByteOfLanes(Bytes a, int j) {
+  return {
+      _mm256_cvtepi32_ps(_mm256_and_si256(_mm256_srli_epi32(a.v, 8 * j), _mm256_set1_epi32(0xff)))};
+}
+
+// Full bytes: u8 products would saturate. The weight's signed value moves its sign to the
+// activation instead (|w| <= 128, |activation| <= 127: at most 2 * 16256 a pair), which makes the
+// correction (-128 * sum) superfluous.
+LLM_SIMD Words DotFullBytes(const Bytes* w, const int8_t* activations) {
+  const __m256i ones = _mm256_set1_epi16(1);
+  __m256i sum = _mm256_setzero_si256();
+  for (int s = 0; s < 8; ++s) {
+    const __m256i signed_w = _mm256_xor_si256(w[s].v, _mm256_set1_epi8(-128));
+    const __m256i pairs = _mm256_maddubs_epi16(
+        _mm256_abs_epi8(signed_w), _mm256_sign_epi8(BroadcastFour(activations + 4 * s), signed_w));
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, ones));
+  }
+  return {sum};
+}
+
+// correction + sum over kSteps steps of w[s] (u8, at most kMaxQuant) x the step's four activations.
+// Exact: each product of `maddubs` is at most kMaxQuant * 127, so that kChain sums of two stay
+// within 16 bits.
+template <int kMaxQuant, int kSteps>
+LLM_SIMD Words Dot(const Bytes* w, const int8_t* activations, const int32_t* correction) {
+  if constexpr (kMaxQuant == 255) return DotFullBytes(w, activations);
+  constexpr int kRoom = 32767 / (2 * 127 * (kMaxQuant < 128 ? kMaxQuant : 1));
+  constexpr int kChain = kRoom < kSteps ? kRoom : kSteps;
+  static_assert(kChain > 0 && kSteps % kChain == 0);
+  const __m256i ones = _mm256_set1_epi16(1);
+  __m256i sum = _mm256_set1_epi32(*correction);
+  for (int s = 0; s < kSteps; s += kChain) {
+    __m256i pairs = _mm256_maddubs_epi16(w[s].v, BroadcastFour(activations + 4 * s));
+    for (int i = s + 1; i < s + kChain; ++i) {
+      pairs =
+          _mm256_add_epi16(pairs, _mm256_maddubs_epi16(w[i].v, BroadcastFour(activations + 4 * i)));
+    }
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, ones));
+  }
+  return {sum};
+}
+
+}  // namespace llm::LLM_CPU_ISA

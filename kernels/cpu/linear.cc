@@ -1,0 +1,110 @@
+// Splits a call into tasks: a block of activation rows times a run of tiles that may cross outputs.
+#include <algorithm>
+
+#include "kernels/checks.h"
+#include "kernels/cpu/cpu_kernels.h"
+#include "kernels/cpu/linear_kernel.h"
+#include "kernels/cpu/weight_tiles.h"
+#include "kernels/parallel.h"
+#include "src/base/math.h"
+#include "src/base/status_macros.h"
+
+namespace llm::cpu {
+namespace {
+
+// How many chunks the tiles are cut into. Results do not depend on it.
+struct Split {
+  int64_t num_tiles = 0;  // of all outputs
+  int64_t num_row_blocks = 0;
+  int64_t num_chunks = 0;
+
+  int64_t ChunkBegin(int64_t chunk) const { return num_tiles * chunk / num_chunks; }
+};
+
+int64_t NumTiles(const LinearOutput& output) {
+  return CeilDiv<int64_t>(output.weight.rows, kPackTileRows);
+}
+
+Split ChooseSplit(const LinearParams& params, int num_workers) {
+  // A task should read at least 32 KiB of weights (about 2 us), beside which taking it from the
+  // pool costs little; with many rows at least 8 tiles, beside which gathering the activations
+  // does.
+  constexpr int64_t kMinTaskBytes = 32 << 10;
+  constexpr int64_t kMinTiles = 8;
+  // Chunks within the second-level cache: the row blocks that follow find the weights there.
+  constexpr int64_t kMaxTaskBytes = 512 << 10;
+  constexpr int64_t kTasksPerWorker =
+      8;  // a worker that lost its core for a while holds up the others by 1/8
+
+  Split split;
+  int64_t bytes = 0;
+  for (const LinearOutput& output : params.outputs) {
+    split.num_tiles += NumTiles(output);
+    bytes += NumTiles(output) * GetTileShape(output.weight.format, output.weight.cols).tile_bytes;
+  }
+  const int64_t rows = params.activations.rows;
+  split.num_row_blocks = CeilDiv<int64_t>(rows, kLinearTaskRows);
+  if (split.num_tiles == 0 || split.num_row_blocks == 0) return split;
+  const int64_t wanted =
+      num_workers == 1 ? 1 : CeilDiv(kTasksPerWorker * num_workers, split.num_row_blocks);
+  const int64_t least = split.num_row_blocks == 1 ? 1 : CeilDiv(bytes, kMaxTaskBytes);
+  const int64_t most = rows > 8 ? split.num_tiles / kMinTiles : bytes / kMinTaskBytes;
+  split.num_chunks =
+      std::clamp<int64_t>(std::max(std::min(wanted, most), least), 1, split.num_tiles);
+  return split;
+}
+
+// Tiles [begin, end) of one output for the rows from `row` on.
+void RunOutput(const IsaKernels& isa, const Activations& a, const LinearOutput& output, int64_t row,
+               int64_t begin, int64_t end) {
+  const PackedWeight& weight = output.weight;
+  const bool quantised = a.quants != nullptr && ReadsQuants(weight.format);
+  const TileShape shape = GetTileShape(weight.format, weight.cols);
+  const int64_t first = begin * kPackTileRows;
+  LinearTask task;
+  task.num_rows = static_cast<int>(std::min<int64_t>(kLinearTaskRows, a.rows - row));
+  task.cols = a.cols;
+  if (quantised) {
+    task.quants = a.quants + row * a.cols;
+    task.scales = a.scales + row * (a.cols / kActivationGroup);
+    task.sums = a.sums + row * (a.cols / kActivationSumGroup);
+  } else {
+    task.values = a.values + row * a.cols;
+  }
+  task.tiles = reinterpret_cast<const uint8_t*>(weight.data) + begin * shape.tile_bytes;
+  task.tile_bytes = shape.tile_bytes;
+  task.scales_offset = shape.scales_offset;
+  task.num_outputs = std::min(weight.rows, end * kPackTileRows) - first;
+  task.bias = output.bias != nullptr ? output.bias + first : nullptr;
+  task.out = output.out + row * output.out_stride + first;
+  task.out_stride = output.out_stride;
+  (quantised ? isa.linear_int8 : isa.linear_f32)(weight.format)(task);
+}
+
+void RunTask(const IsaKernels& isa, const LinearParams& params, const Split& split, int64_t index) {
+  // Row blocks of one chunk follow each other.
+  const int64_t row = index % split.num_row_blocks * kLinearTaskRows;
+  const int64_t chunk = index / split.num_row_blocks;
+  const int64_t chunk_begin = split.ChunkBegin(chunk);
+  const int64_t chunk_end = split.ChunkBegin(chunk + 1);
+  int64_t output_begin = 0;
+  for (const LinearOutput& output : params.outputs) {
+    const int64_t num_tiles = NumTiles(output);
+    const int64_t begin = std::max<int64_t>(chunk_begin - output_begin, 0);
+    const int64_t end = std::min(chunk_end - output_begin, num_tiles);
+    if (begin < end) RunOutput(isa, params.activations, output, row, begin, end);
+    output_begin += num_tiles;
+  }
+}
+
+}  // namespace
+
+absl::Status Linear(const IsaKernels& isa, const LinearParams& params, const Stream& stream) {
+  LLM_RETURN_IF_ERROR(CheckLinear(params));
+  const Split split = ChooseSplit(params, NumWorkers(stream));
+  RunTasks(stream, split.num_chunks * split.num_row_blocks,
+           [&](int64_t index, int /*worker*/) { RunTask(isa, params, split, index); });
+  return absl::OkStatus();
+}
+
+}  // namespace llm::cpu

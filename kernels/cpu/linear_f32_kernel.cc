@@ -1,0 +1,209 @@
+// f32 activations times any weights: a piece of the weights is decoded to f32 (a panel), then
+// multiplied.
+//
+// Floor: an fma of 16 lanes needs one broadcast load a row; two tiles share it on AVX-512 (16
+// accumulators of 32 registers), the two halves of a tile on AVX2. Decoding, 2 to 5 operations a
+// panel row, is shared by the task's rows.
+#include "kernels/cpu/isa_kernels.h"
+#include "kernels/cpu/linear_kernel.h"
+#include "kernels/cpu/tile_formats.h"
+
+namespace llm::LLM_CPU_ISA {
+namespace {
+
+#if defined(LLM_CPU_ISA_AVX512)
+constexpr int kPanelTiles = 2;
+constexpr int kPanelRows = 8;  // activation rows at once
+#else
+constexpr int kPanelTiles = 1;
+constexpr int kPanelRows = 4;
+#endif
+constexpr int kPanelCols =
+    128;  // 16 KiB of decoded weights and 16 KiB of activations: both stay in the first-level cache
+constexpr int kPanelWidth = kPanelTiles * kPackTileRows;
+
+// acc[r][t] += activation[r][k] * panel[k][t], k ascending. `activations` has row stride `stride`.
+template <int kRows>
+LLM_SIMD void MultiplyPanel(const float* panel, const float* activations, int64_t stride, int cols,
+                            F32x16 (*acc)[kPanelTiles]) {
+  for (int k = 0; k < cols; ++k) {
+    F32x16 w[kPanelTiles];
+    for (int t = 0; t < kPanelTiles; ++t) w[t] = Load(panel + k * kPanelWidth + t * kPackTileRows);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const F32x16 a = Set(activations[r * stride + k]);
+      for (int t = 0; t < kPanelTiles; ++t) acc[r][t] = Fma(a, w[t], acc[r][t]);
+    }
+  }
+}
+
+// Columns [begin, begin + cols) of one step over the task's rows.
+struct PanelRun {
+  int64_t begin;
+  int cols;
+  int64_t output;      // first output of the panel
+  int n[kPanelTiles];  // valid outputs of each tile
+};
+
+template <int kRows>
+__attribute__((noinline)) void RunRows(const LinearTask& task, const PanelRun& run, int row,
+                                       const float* panel, const float* activations) {
+  F32x16 acc[kRows][kPanelTiles];
+  float* out = task.out + row * task.out_stride + run.output;
+  for (int r = 0; r < kRows; ++r) {
+    for (int t = 0; t < kPanelTiles; ++t) {
+      acc[r][t] =
+          run.begin > 0 ? Load(out + r * task.out_stride + t * kPackTileRows, run.n[t]) : Zero();
+    }
+  }
+  MultiplyPanel<kRows>(panel, activations + row * kPanelCols, kPanelCols, run.cols, acc);
+  const bool add_bias = task.bias != nullptr && run.begin + run.cols == task.cols;
+  for (int r = 0; r < kRows; ++r) {
+    for (int t = 0; t < kPanelTiles; ++t) {
+      if (add_bias) {
+        acc[r][t] = Add(acc[r][t], Load(task.bias + run.output + t * kPackTileRows, run.n[t]));
+      }
+      Store(out + r * task.out_stride + t * kPackTileRows, acc[r][t], run.n[t]);
+    }
+  }
+}
+
+LLM_SIMD void RunPanel(const LinearTask& task, const PanelRun& run, const float* panel,
+                       const float* activations) {
+  int row = 0;
+  for (; row + kPanelRows <= task.num_rows; row += kPanelRows) {
+    RunRows<kPanelRows>(task, run, row, panel, activations);
+  }
+  if (kPanelRows > 4 && row + 4 <= task.num_rows) {
+    RunRows<4>(task, run, row, panel, activations);
+    row += 4;
+  }
+  if (row + 2 <= task.num_rows) {
+    RunRows<2>(task, run, row, panel, activations);
+    row += 2;
+  }
+  if (row < task.num_rows) RunRows<1>(task, run, row, panel, activations);
+}
+
+// Each decoder writes columns [begin, begin + cols) of one tile to panel rows of stride
+// kPanelWidth.
+struct DecodeF32 {
+  LLM_SIMD void Decode(const LinearTask& /*task*/, const uint8_t* tile, int64_t begin, int cols,
+                       float* panel) {
+    const float* source = reinterpret_cast<const float*>(tile) + begin * kPackTileRows;
+    for (int k = 0; k < cols; ++k) Store(panel + k * kPanelWidth, Load(source + k * kPackTileRows));
+  }
+};
+struct DecodeF16 {
+  LLM_SIMD void Decode(const LinearTask& /*task*/, const uint8_t* tile, int64_t begin, int cols,
+                       float* panel) {
+    const uint16_t* source = reinterpret_cast<const uint16_t*>(tile) + begin * kPackTileRows;
+    for (int k = 0; k < cols; ++k)
+      Store(panel + k * kPanelWidth, LoadF16(source + k * kPackTileRows));
+  }
+};
+struct DecodeBF16 {
+  LLM_SIMD void Decode(const LinearTask& /*task*/, const uint8_t* tile, int64_t begin, int cols,
+                       float* panel) {
+    const uint16_t* source = reinterpret_cast<const uint16_t*>(tile) + begin * kPackTileRows;
+    for (int k = 0; k < cols; ++k)
+      Store(panel + k * kPanelWidth, LoadBF16(source + k * kPackTileRows));
+  }
+};
+
+// scale * (q - zero) + min for kLanes rows; exact but for the last operation, as in each format's
+// Decode.
+template <typename Format>
+struct DecodeQuants {
+  LLM_SIMD void Decode(const LinearTask& task, const uint8_t* tile, int64_t begin, int cols,
+                       float* panel) {
+    for (int g = 0; g < cols / kTileGroup; ++g) {
+      const int64_t group = begin / kTileGroup + g;
+      for (int row = 0; row < kPackTileRows; row += kLanes) {
+        Bytes w[kGroupSteps];
+        Format::Unpack(tile + group * Format::kGroupBytes + row * kStepCols, w);
+        const GroupScales scales = Format::Scales(tile + task.scales_offset, group, row);
+        float* out = panel + g * kTileGroup * kPanelWidth + row;
+        for (int s = 0; s < kGroupSteps; ++s)
+          DecodeStep(w[s], scales, s, out + s * kStepCols * kPanelWidth);
+      }
+    }
+  }
+
+  LLM_SIMD void DecodeStep(Bytes w, const GroupScales& scales, int step, float* out) {
+    const Floats scale = scales.scale[Format::kGroup == 16 ? step / (kGroupSteps / 2) : 0];
+    const Floats zero = SetFloats(-static_cast<float>(Format::kZero));
+    for (int j = 0; j < kStepCols; ++j) {
+      const Floats q = ByteOfLanes(w, j);
+      Floats value;
+      if constexpr (Format::kHasMin) {
+        value = FmaFloats(scale, q, scales.min);
+      } else {
+        value = MulFloats(scale, AddFloats(q, zero));
+      }
+      StoreFloats(out + j * kPanelWidth, value, kLanes);
+    }
+  }
+};
+
+void CopyActivations(const LinearTask& task, int64_t begin, int cols, float* activations) {
+  for (int r = 0; r < task.num_rows; ++r) {
+    std::memcpy(activations + r * kPanelCols, task.values + r * task.cols + begin,
+                static_cast<size_t>(cols) * sizeof(float));
+  }
+}
+
+template <typename Decoder>
+void Run(const LinearTask& task) {
+  alignas(64) float panel[kPanelCols * kPanelWidth];
+  alignas(64) float activations[kLinearTaskRows * kPanelCols];
+  for (int64_t begin = 0; begin < task.cols; begin += kPanelCols) {
+    const int cols =
+        task.cols - begin < kPanelCols ? static_cast<int>(task.cols - begin) : kPanelCols;
+    CopyActivations(task, begin, cols, activations);
+    for (int64_t output = 0; output < task.num_outputs; output += kPanelWidth) {
+      PanelRun run = {begin, cols, output, {}};
+      for (int t = 0; t < kPanelTiles; ++t) {
+        const int64_t left = task.num_outputs - output - t * kPackTileRows;
+        run.n[t] = left <= 0 ? 0 : left < kPackTileRows ? static_cast<int>(left) : kPackTileRows;
+        // Past the last tile: its neighbour again, computed and not stored.
+        const int64_t tile = output / kPackTileRows + (run.n[t] > 0 ? t : 0);
+        Decoder::Decode(task, task.tiles + tile * task.tile_bytes, begin, cols,
+                        panel + t * kPackTileRows);
+      }
+      RunPanel(task, run, panel, activations);
+    }
+  }
+}
+
+}  // namespace
+
+LinearTaskFn LinearF32(WeightFormat format) {
+  switch (format) {
+    case WeightFormat::kF32:
+      return Run<DecodeF32>;
+    case WeightFormat::kF16:
+      return Run<DecodeF16>;
+    case WeightFormat::kBF16:
+      return Run<DecodeBF16>;
+    case WeightFormat::kQ4_0:
+      return Run<DecodeQuants<CenteredNibbles<0>>>;
+    case WeightFormat::kQ5_0:
+      return Run<DecodeQuants<CenteredNibbles<1>>>;
+    case WeightFormat::kQ4_1:
+      return Run<DecodeQuants<AffineNibbles<0>>>;
+    case WeightFormat::kQ5_1:
+      return Run<DecodeQuants<AffineNibbles<1>>>;
+    case WeightFormat::kQ4_K:
+      return Run<DecodeQuants<SuperNibbles<0>>>;
+    case WeightFormat::kQ5_K:
+      return Run<DecodeQuants<SuperNibbles<1>>>;
+    case WeightFormat::kQ6_K:
+      return Run<DecodeQuants<SixBits>>;
+    case WeightFormat::kQ8_0:
+      return Run<DecodeQuants<EightBits>>;
+  }
+  return nullptr;
+}
+
+}  // namespace llm::LLM_CPU_ISA

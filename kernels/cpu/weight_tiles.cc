@@ -1,0 +1,148 @@
+// Sizes of tiles, and the way back from a tile to one row.
+#include "kernels/cpu/weight_tiles.h"
+
+#include <cstring>
+
+#include "src/base/math.h"
+#include "src/tensor/float_convert.h"
+
+namespace llm {
+namespace {
+
+int GroupBytes(WeightFormat format) {
+  switch (format) {
+    case WeightFormat::kQ4_0:
+    case WeightFormat::kQ4_1:
+    case WeightFormat::kQ4_K:
+      return kNibbleBytes;
+    case WeightFormat::kQ5_0:
+    case WeightFormat::kQ5_1:
+    case WeightFormat::kQ5_K:
+      return kNibbleBytes + kStepBytes;
+    case WeightFormat::kQ6_K:
+      return kNibbleBytes + 2 * kStepBytes;
+    case WeightFormat::kQ8_0:
+      return kGroupSteps * kStepBytes;
+    case WeightFormat::kF32:
+      return 4 * kPackTileRows;
+    case WeightFormat::kF16:
+    case WeightFormat::kBF16:
+      return 2 * kPackTileRows;
+  }
+  return 0;
+}
+
+int64_t ScaleBytes(WeightFormat format, int64_t cols) {
+  switch (format) {
+    case WeightFormat::kQ4_0:
+    case WeightFormat::kQ5_0:
+    case WeightFormat::kQ8_0:
+      return cols / kTileGroup * kHalfRow;
+    case WeightFormat::kQ4_1:
+    case WeightFormat::kQ5_1:
+      return cols / kTileGroup * 2 * kHalfRow;
+    case WeightFormat::kQ4_K:
+    case WeightFormat::kQ5_K:
+      return cols / kSuperBlock * (2 * kHalfRow + kSuperGroups * 2 * kPackTileRows);
+    case WeightFormat::kQ6_K:
+      return cols / kSuperBlock * (kHalfRow + kSuperGroups * 2 * kPackTileRows);
+    case WeightFormat::kF32:
+    case WeightFormat::kF16:
+    case WeightFormat::kBF16:
+      return 0;
+  }
+  return 0;
+}
+
+float HalfAt(const uint8_t* p) {
+  uint16_t half;
+  std::memcpy(&half, p, sizeof(half));
+  return F16ToF32(half);
+}
+
+// Quant of column `col` (in its group) of row `row` in the group at `group`.
+int QuantAt(WeightFormat format, const uint8_t* group, int row, int col) {
+  const int step = col / kStepCols;
+  const int byte = row * kStepCols + col % kStepCols;
+  if (format == WeightFormat::kQ8_0) return group[step * kStepBytes + byte];
+  const int pair = group[step % 4 * kStepBytes + byte];
+  const int nibble = step < 4 ? pair & 0xf : pair >> 4;
+  const uint8_t* planes = group + kNibbleBytes;
+  const int bytes = GroupBytes(format) - kNibbleBytes;
+  if (bytes == kStepBytes) return nibble | ((planes[byte] >> step) & 1) << 4;
+  if (bytes == 2 * kStepBytes) {
+    return nibble | ((planes[step / 4 * kStepBytes + byte] >> (step % 4 * 2)) & 3) << 4;
+  }
+  return nibble;
+}
+
+float ValueAt(WeightFormat format, const uint8_t* scales, int row, int64_t col, int quant) {
+  const int64_t group = col / kTileGroup;
+  const auto simple = [&](int64_t i) { return HalfAt(scales + i * kHalfRow + 2 * row); };
+  const int64_t super_bytes = ScaleBytes(format, kSuperBlock);
+  const uint8_t* super = scales + col / kSuperBlock * super_bytes;
+  const uint8_t* sub =
+      super + super_bytes + (group % kSuperGroups - kSuperGroups) * 2 * kPackTileRows + row;
+  const float q = static_cast<float>(quant);
+  switch (format) {
+    case WeightFormat::kQ4_0:
+      return simple(group) * (q - 8.0f);
+    case WeightFormat::kQ5_0:
+      return simple(group) * (q - 16.0f);
+    case WeightFormat::kQ8_0:
+      return simple(group) * (q - 128.0f);
+    case WeightFormat::kQ4_1:
+    case WeightFormat::kQ5_1:
+      return simple(2 * group) * q + simple(2 * group + 1);
+    case WeightFormat::kQ6_K: {
+      const int scale = static_cast<int8_t>(sub[col % kTileGroup / 16 * kPackTileRows]);
+      return HalfAt(super + 2 * row) * static_cast<float>(scale) * (q - 32.0f);
+    }
+    default: {
+      const float scale = HalfAt(super + 2 * row) * static_cast<float>(sub[0]);
+      const float min = HalfAt(super + kHalfRow + 2 * row) * static_cast<float>(sub[kPackTileRows]);
+      return scale * q - min;
+    }
+  }
+}
+
+float FloatAt(WeightFormat format, const uint8_t* tile, int64_t index) {
+  uint16_t half;
+  float value;
+  if (format == WeightFormat::kF32) {
+    std::memcpy(&value, tile + 4 * index, sizeof(value));
+    return value;
+  }
+  std::memcpy(&half, tile + 2 * index, sizeof(half));
+  return format == WeightFormat::kF16 ? F16ToF32(half) : BF16ToF32(half);
+}
+
+}  // namespace
+
+TileShape GetTileShape(WeightFormat format, int64_t cols) {
+  TileShape shape;
+  shape.group_bytes = GroupBytes(format);
+  shape.scales_offset = shape.group_bytes * (IsFloatFormat(format) ? cols : cols / kTileGroup);
+  shape.tile_bytes = RoundUp<int64_t>(shape.scales_offset + ScaleBytes(format, cols), 64);
+  return shape;
+}
+
+void DecodePackedRow(const PackedWeight& weight, int64_t row, float* out) {
+  const WeightFormat format = weight.format;
+  const TileShape shape = GetTileShape(format, weight.cols);
+  const uint8_t* tile =
+      reinterpret_cast<const uint8_t*>(weight.data) + row / kPackTileRows * shape.tile_bytes;
+  const int lane = static_cast<int>(row % kPackTileRows);
+  if (IsFloatFormat(format)) {
+    for (int64_t k = 0; k < weight.cols; ++k)
+      out[k] = FloatAt(format, tile, k * kPackTileRows + lane);
+    return;
+  }
+  for (int64_t k = 0; k < weight.cols; ++k) {
+    const uint8_t* group = tile + k / kTileGroup * shape.group_bytes;
+    const int quant = QuantAt(format, group, lane, static_cast<int>(k % kTileGroup));
+    out[k] = ValueAt(format, tile + shape.scales_offset, lane, k, quant);
+  }
+}
+
+}  // namespace llm

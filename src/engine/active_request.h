@@ -1,0 +1,52 @@
+// A request inside the engine: its sequence and what turns tokens into events. Owned by the engine
+// thread once drained.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "src/engine/delivery.h"
+#include "src/engine/queue_place.h"
+#include "src/sequence/sequence.h"
+#include "src/sequence/stop_criteria.h"
+#include "src/tokenizer/detokenizer.h"
+
+namespace llm {
+
+// Derives from Sequence so that a chunk's sequence leads back here without a map. Never moved:
+// `stop` points into it.
+struct ActiveRequest : Sequence {
+  ActiveRequest(Request submitted, const Tokenizer* tokenizer, bool render_special)
+      : stop(&request.stop), detokenizer(tokenizer, render_special) {
+    request = std::move(submitted);
+    tokens.reserve(request.prompt.size() + 1);
+    tokens = request.prompt;
+  }
+  ActiveRequest(const ActiveRequest&) = delete;
+  ActiveRequest& operator=(const ActiveRequest&) = delete;
+
+  bool open() const { return reason == FinishReason::kNone; }
+
+  StopCriteria stop;
+  Detokenizer detokenizer;
+  std::shared_ptr<Outbox> outbox;
+  std::shared_ptr<EventSink> sink;
+  QueuePlace place;
+
+  Delta staged;            // of this step, not yet delivered
+  bool scheduled = false;  // the scheduler knows it
+  bool paused = false;     // its reader is too slow: out of the scheduler until it has read
+
+  // Why it ended; delivered at the end of the step.
+  FinishReason reason = FinishReason::kNone;
+  absl::Status end_status;
+  int32_t stop_index = -1;
+  bool finish_sent = false;
+};
+
+inline ActiveRequest* RequestOf(Sequence* sequence) {
+  return static_cast<ActiveRequest*>(sequence);
+}
+
+}  // namespace llm

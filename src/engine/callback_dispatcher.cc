@@ -1,0 +1,79 @@
+// No lock is held while the host's code runs, so a callback may submit, cancel, and poll.
+#include "src/engine/callback_dispatcher.h"
+
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+
+namespace llm {
+
+absl::Status CallbackDispatcher::Start() {
+  try {
+    thread_ = std::thread([this] { ThreadLoop(); });
+  } catch (const std::system_error& error) {
+    return absl::ResourceExhaustedError(absl::StrCat("delivery thread: ", error.what()));
+  }
+  return absl::OkStatus();
+}
+
+void CallbackDispatcher::Stop() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    stop_ = true;
+    CloseLocked();
+  }
+  ready_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void CallbackDispatcher::ThreadLoop() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (true) {
+    ready_.wait(lock, [this] { return stop_ || HasReady(); });
+    if (stop_) return;
+    TakenEvent taken;
+    TakeOne(&taken);
+    busy_ = true;
+    lock.unlock();
+    Call(taken);
+    taken = TakenEvent();
+    lock.lock();
+    busy_ = false;
+    ready_.notify_all();
+  }
+}
+
+void CallbackDispatcher::DrainHere() {
+  while (true) {
+    TakenEvent taken;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (!HasReady()) return;
+      TakeOne(&taken);
+    }
+    Call(taken);
+  }
+}
+
+bool CallbackDispatcher::WaitIdle(const WaitDeadline& deadline) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  return deadline.Wait(&ready_, &lock, [this] { return !HasReady() && !busy_; });
+}
+
+void CallbackDispatcher::Call(const TakenEvent& taken) {
+  Outbox* outbox = taken.outbox.get();
+  if (taken.wake) outbox->waker->Wake();
+  const int64_t start_ns = clock_->NowNs();
+  calling_thread_.store(std::this_thread::get_id());
+  try {
+    outbox->handler.call(outbox->handler.host, taken.View());
+  } catch (...) {
+    outbox->callback_threw.store(true);
+    outbox->waker->Wake();
+  }
+  calling_thread_.store(std::thread::id());
+  callback_ns_total_.fetch_add(static_cast<uint64_t>(clock_->NowNs() - start_ns),
+                               std::memory_order_relaxed);
+}
+
+}  // namespace llm

@@ -1,0 +1,92 @@
+// Hands events from the engine thread to their readers: one outbox per request, one sink per
+// reader.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "src/engine/events.h"
+#include "src/engine/waker.h"
+
+namespace llm {
+
+// One request's undelivered events. Made at submit with all that FINISHED needs, so that FINISHED
+// can always be delivered.
+struct Outbox {
+  // Fixed before the engine sees it.
+  uint64_t id = 0;
+  void* user_data = nullptr;
+  int32_t logprobs_per_token = 0;
+  EventHandler handler;
+  std::shared_ptr<Waker> waker;  // of the engine
+
+  // Guarded by the sink's mutex.
+  Delta pending;
+  bool has_finish = false;
+  FinishRecord finish;
+  std::string message;           // within the capacity that submit reserved
+  bool listed = false;           // in the sink's ready list
+  std::shared_ptr<Outbox> next;  // there
+
+  // Any thread.
+  std::atomic<size_t> pending_bytes{0};
+  std::atomic<bool> wake_when_taken{false};  // the engine paused the request
+  std::atomic<bool> cancel_requested{false};
+  std::atomic<bool> callback_threw{false};
+};
+
+// One event taken out of its outbox; owns what the event lends.
+struct TakenEvent {
+  std::shared_ptr<Outbox> outbox;
+  Delta delta;
+  bool finished = false;
+  bool wake = false;  // call outbox->waker->Wake() once no lock is held
+
+  Event View() const;
+};
+
+// A first-in first-out list of outboxes with something to take. Producers never wait for readers.
+class EventSink {
+ public:
+  virtual ~EventSink();
+  EventSink(const EventSink&) = delete;
+  EventSink& operator=(const EventSink&) = delete;
+
+  // Adds `delta` to what is pending and clears it. Throws std::bad_alloc with nothing changed. A
+  // closed sink drops it.
+  void Push(const std::shared_ptr<Outbox>& outbox, Delta* delta);
+  // Adds the last event; allocates nothing and cannot fail.
+  void Finish(const std::shared_ptr<Outbox>& outbox, const FinishRecord& finish,
+              absl::string_view message);
+
+ protected:
+  EventSink() = default;
+  // Called with mutex_ held after something became ready.
+  virtual void OnReady() = 0;
+
+  // All REQUIRE mutex_.
+  bool HasReady() const { return head_ != nullptr; }
+  size_t num_ready() const { return num_ready_; }
+  // REQUIRES: HasReady(). Takes one event of the first outbox, which leaves the list when it has no
+  // other.
+  void TakeOne(TakenEvent* taken);
+  // Later events are dropped, and those that wait.
+  void CloseLocked();
+  bool closed() const { return closed_; }
+
+  std::mutex mutex_;
+
+ private:
+  void List(const std::shared_ptr<Outbox>& outbox);
+
+  std::shared_ptr<Outbox> head_;
+  Outbox* tail_ = nullptr;
+  size_t num_ready_ = 0;
+  bool closed_ = false;
+};
+
+}  // namespace llm

@@ -1,0 +1,150 @@
+// Threads, shutdown and metrics; the work itself is in StepLoop.
+#include "src/engine/engine.h"
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "src/base/status_macros.h"
+
+namespace llm {
+namespace {
+
+StepLoopOptions LoopOptions(const EngineParts& parts, const EngineOptions& options) {
+  StepLoopOptions loop;
+  loop.max_step_tokens = options.max_step_tokens;
+  loop.vocab_size = parts.text.vocab_size;
+  loop.max_pending_bytes = options.max_pending_bytes;
+  return loop;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(EngineParts parts,
+                                                       const EngineOptions& options) {
+  std::unique_ptr<Engine> engine(new Engine(std::move(parts), options));
+  if (!options.manual) LLM_RETURN_IF_ERROR(engine->Start());
+  return engine;
+}
+
+Engine::Engine(EngineParts parts, const EngineOptions& options)
+    : parts_(std::move(parts)),
+      options_(options),
+      queue_(options.bounds, std::make_shared<Waker>()),
+      own_queue_(std::make_shared<CompletionQueue>(options.manual)),
+      dispatcher_(std::make_shared<CallbackDispatcher>(parts_.clock)),
+      loop_(LoopOptions(parts_, options), &queue_, parts_.scheduler.get(), parts_.runner.get(),
+            parts_.clock.get(), options.logger) {}
+
+Engine::~Engine() {
+  queue_.Close();
+  if (thread_.joinable()) thread_.join();
+  dispatcher_->Stop();
+}
+
+absl::Status Engine::Start() {
+  LLM_RETURN_IF_ERROR(dispatcher_->Start());
+  gate_.TryEnter();
+  try {
+    thread_ = std::thread([this] { ThreadLoop(); });
+  } catch (const std::system_error& error) {
+    gate_.Leave();
+    return absl::ResourceExhaustedError(absl::StrCat("engine thread: ", error.what()));
+  }
+  return absl::OkStatus();
+}
+
+// RunStep and CancelAll catch everything themselves.
+void Engine::ThreadLoop() {
+  while (loop_.healthy() && !queue_.closed()) {
+    if (!loop_.RunStep()) queue_.waker()->Wait(IdleTimeoutNs());
+  }
+  loop_.CancelAll();
+  gate_.Leave();
+}
+
+// Only paused requests are left when there is nothing to do: their deadlines still count.
+int64_t Engine::IdleTimeoutNs() const {
+  const int64_t deadline_ns = loop_.NextDeadlineNs();
+  if (deadline_ns == 0) return -1;
+  return std::max<int64_t>(0, deadline_ns - parts_.clock->NowNs());
+}
+
+absl::StatusOr<bool> Engine::Step() {
+  if (!options_.manual) {
+    return absl::FailedPreconditionError("step: the engine has its own threads");
+  }
+  if (!gate_.TryEnter()) {
+    return absl::FailedPreconditionError("step: a step of this engine is running");
+  }
+  const absl::Status open = queue_.CheckOpen();
+  bool worked = false;
+  if (open.ok()) worked = loop_.RunStep();
+  dispatcher_->DrainHere();
+  gate_.Leave();
+  // The step that turns the engine unhealthy worked: it delivered. Later ones say why.
+  if (!open.ok()) return open;
+  return worked;
+}
+
+absl::Status Engine::Shutdown(int64_t timeout_ns) {
+  queue_.Close();
+  if (dispatcher_->InCallback()) {
+    return absl::DeadlineExceededError(
+        "shutdown: intake is stopped, but the calling callback runs");
+  }
+  return options_.manual ? ShutdownManual(timeout_ns) : ShutdownThreads(timeout_ns);
+}
+
+absl::Status Engine::ShutdownManual(int64_t timeout_ns) {
+  if (!gate_.Enter(WaitDeadline(timeout_ns))) {
+    return absl::DeadlineExceededError("shutdown: a step is running");
+  }
+  loop_.CancelAll();
+  dispatcher_->DrainHere();
+  gate_.Leave();
+  return absl::OkStatus();
+}
+
+absl::Status Engine::ShutdownThreads(int64_t timeout_ns) {
+  const WaitDeadline deadline(timeout_ns);
+  if (!gate_.Enter(deadline)) return absl::DeadlineExceededError("shutdown: a step is running");
+  gate_.Leave();
+  if (!dispatcher_->WaitIdle(deadline)) {
+    return absl::DeadlineExceededError("shutdown: a callback is running");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Engine::Close() {
+  if (dispatcher_->InCallback()) {
+    return absl::FailedPreconditionError("close: called inside a callback of this engine");
+  }
+  LLM_RETURN_IF_ERROR(Shutdown(-1));
+  if (thread_.joinable()) thread_.join();
+  dispatcher_->Stop();
+  return absl::OkStatus();
+}
+
+EngineMetrics Engine::Metrics() const {
+  EngineMetrics metrics;
+  const StepLoop::Counters counters = loop_.counters();
+  metrics.healthy = loop_.healthy();
+  metrics.step = counters.step;
+  metrics.scheduler = counters.scheduler;
+  const RequestQueue::Counters intake =
+      queue_.counters();  // after the loop's: never fewer submitted than finished
+  metrics.submitted_requests_total = intake.submitted_total;
+  metrics.rejected_requests_total = intake.rejected_total;
+  metrics.callback_ns_total = dispatcher_->callback_ns_total();
+  metrics.total_blocks_current = static_cast<uint64_t>(counters.scheduler.free_blocks_current) +
+                                 static_cast<uint64_t>(counters.scheduler.held_blocks_current) +
+                                 static_cast<uint64_t>(counters.scheduler.cached_blocks_current);
+  metrics.kv_bytes_current = parts_.kv_bytes;
+  metrics.memory_bytes_current = counters.step.event_bytes_current;
+  if (parts_.memory_bytes) metrics.memory_bytes_current += parts_.memory_bytes();
+  return metrics;
+}
+
+}  // namespace llm

@@ -1,0 +1,103 @@
+// An engine: takes requests from any thread, runs steps on its own thread or the host's, and hands
+// events to queues and callbacks.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "src/base/clock.h"
+#include "src/base/log.h"
+#include "src/engine/callback_dispatcher.h"
+#include "src/engine/completion_queue.h"
+#include "src/engine/metrics.h"
+#include "src/engine/model_text.h"
+#include "src/engine/request_queue.h"
+#include "src/engine/request_spec.h"
+#include "src/engine/step_gate.h"
+#include "src/engine/step_loop.h"
+
+namespace llm {
+
+struct EngineOptions {
+  int32_t max_step_tokens = 64;
+  int32_t max_context_tokens = 0;  // prompt and output of one request
+  QueueBounds bounds;
+  size_t max_pending_bytes = size_t{1} << 20;
+  bool manual = false;
+  Logger logger;
+};
+
+// What an engine runs on. Destroyed in reverse order, so that the owner goes last.
+struct EngineParts {
+  std::shared_ptr<const void> owner;  // of everything that `text` borrows
+  ModelText text;
+  std::shared_ptr<const Clock> clock;
+  std::unique_ptr<Scheduler> scheduler;
+  std::unique_ptr<Runner> runner;
+  std::function<uint64_t()> memory_bytes;  // counted by the engine's allocator; may be null
+  uint64_t kv_bytes = 0;
+};
+
+class Engine {
+ public:
+  // Starts the threads unless manual. RESOURCE_EXHAUSTED when one cannot be created.
+  static absl::StatusOr<std::unique_ptr<Engine>> Create(EngineParts parts,
+                                                        const EngineOptions& options);
+  // REQUIRES: Close returned OK, or no other thread uses the engine and this is none of its
+  // callbacks.
+  ~Engine();
+
+  // OK: *id is set before any event can be seen, and exactly one FINISHED follows. Otherwise
+  // neither.
+  absl::Status Submit(const RequestSpec& spec, uint64_t* id);
+  absl::Status Cancel(uint64_t id) { return queue_.Cancel(id); }
+  // Manual drive: one step and the callbacks that it made due, on this thread. False when there was
+  // nothing to do.
+  absl::StatusOr<bool> Step();
+
+  // See llm_engine_shutdown. DEADLINE_EXCEEDED: not yet.
+  absl::Status Shutdown(int64_t timeout_ns);
+  // Shuts down and joins the threads. FAILED_PRECONDITION inside a callback.
+  absl::Status Close();
+
+  const std::shared_ptr<CompletionQueue>& queue() const { return own_queue_; }
+  EngineMetrics Metrics() const;
+  const ModelText& text() const { return parts_.text; }
+
+  // For tests, between steps of a manually driven engine.
+  const StepLoop& loop() const { return loop_; }
+  const Scheduler& scheduler() const { return *parts_.scheduler; }
+
+ private:
+  Engine(EngineParts parts, const EngineOptions& options);
+  absl::Status Start();
+  void ThreadLoop();
+  int64_t IdleTimeoutNs() const;
+
+  // engine_submit.cc
+  absl::Status SubmitReserved(const RequestSpec& spec, QueuePlace place, uint64_t* id);
+  absl::StatusOr<Request> MakeRequest(const RequestSpec& spec, QueuePlace* place) const;
+  absl::StatusOr<std::vector<int32_t>> Tokenize(const RequestSpec& spec, QueuePlace* place) const;
+  int64_t TokenBound(const RequestSpec& spec, size_t text_bytes) const;
+  std::shared_ptr<Outbox> MakeOutbox(const RequestSpec& spec) const;
+
+  absl::Status ShutdownManual(int64_t timeout_ns);
+  absl::Status ShutdownThreads(int64_t timeout_ns);
+
+  EngineParts parts_;
+  const EngineOptions options_;
+  RequestQueue queue_;
+  const std::shared_ptr<CompletionQueue> own_queue_;
+  const std::shared_ptr<CallbackDispatcher> dispatcher_;
+  StepLoop loop_;
+  StepGate gate_;  // manual: held during a step; threads: held by the engine thread until it has
+                   // ended all
+  std::thread thread_;
+};
+
+}  // namespace llm

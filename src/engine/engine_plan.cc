@@ -1,0 +1,127 @@
+// Checks ranges first, so that the arithmetic that follows cannot overflow.
+#include "src/engine/engine_plan.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "src/base/math.h"
+#include "src/base/status_macros.h"
+#include "src/engine/system_limits.h"
+
+namespace llm {
+namespace {
+
+constexpr int64_t kMaxKvTokens = int64_t{1} << 28;
+constexpr int64_t kDefaultSequences = 32;
+constexpr int64_t kMaxStepTokens = 512;  // upper end of the calibrated range
+constexpr int64_t kDefaultKvTokens = 8 * 2048;
+
+absl::Status CheckRange(absl::string_view field, int64_t value, int64_t low, int64_t high) {
+  if (value >= low && value <= high) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, ": ", value, " is outside [", low, ", ", high, "]"));
+}
+
+absl::Status CheckOptions(const OpenOptions& options) {
+  LLM_RETURN_IF_ERROR(CheckRange("num_threads", options.num_threads, 0, 1024));
+  if (options.block_size != 0 &&
+      (options.block_size < 16 || options.block_size > 4096 || !IsPowerOfTwo(options.block_size))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("block_size: ", options.block_size, " is not a power of two in [16, 4096]"));
+  }
+  LLM_RETURN_IF_ERROR(CheckRange(
+      "kv_tokens", static_cast<int64_t>(std::min<uint64_t>(options.kv_tokens, INT64_MAX)), 0,
+      kMaxKvTokens));
+  LLM_RETURN_IF_ERROR(
+      CheckRange("max_context_tokens", options.max_context_tokens, 0, kMaxKvTokens));
+  LLM_RETURN_IF_ERROR(CheckRange("max_sequences", options.max_sequences, 0, 1 << 16));
+  LLM_RETURN_IF_ERROR(CheckRange("max_step_tokens", options.max_step_tokens, 0, 1 << 20));
+  return absl::OkStatus();
+}
+
+// Blocks of a group for `kv_tokens`. A window group needs, for each running sequence, the window
+// and the step's tokens.
+int64_t GroupBlocks(const KvGroupSpec& group, const EnginePlan& plan) {
+  const int64_t block_size = plan.runner.block_size;
+  const int64_t full = CeilDiv(plan.kv_tokens, block_size);
+  if (group.window == 0) return full;
+  const int64_t per_sequence =
+      CeilDiv<int64_t>(group.window + plan.runner.max_step_tokens, block_size) + 2;
+  return std::min(full, per_sequence * plan.runner.max_sequences);
+}
+
+// Sets the blocks and returns what the runner will allocate.
+absl::StatusOr<RunnerBytes> SizeRunner(const ModelConfig& config, const KernelTable& kernels,
+                                       EnginePlan* plan) {
+  plan->runner.num_blocks.clear();
+  for (const KvGroupSpec& group : config.kv_groups) {
+    plan->runner.num_blocks.push_back(static_cast<int>(GroupBlocks(group, *plan)));
+  }
+  return PlanRunner(config, kernels, plan->runner, plan->num_threads);
+}
+
+// Bytes that one more token costs in the full groups, and what a window group costs in all.
+absl::Status ChooseKvTokens(const ModelConfig& config, const KernelTable& kernels,
+                            int64_t available_bytes, EnginePlan* plan) {
+  plan->kv_tokens = std::max<int64_t>(config.context_length, kDefaultKvTokens);
+  const int64_t quarter = available_bytes / 4;
+  while (true) {
+    LLM_ASSIGN_OR_RETURN(const RunnerBytes bytes, SizeRunner(config, kernels, plan));
+    if (static_cast<int64_t>(bytes.kv_cache) <= quarter || plan->kv_tokens <= 256) {
+      return absl::OkStatus();
+    }
+    // In proportion, then a little less each round: window groups do not shrink with it.
+    const double ratio = static_cast<double>(quarter) / static_cast<double>(bytes.kv_cache);
+    const int64_t smaller = static_cast<int64_t>(static_cast<double>(plan->kv_tokens) * ratio);
+    plan->kv_tokens = std::max<int64_t>(256, std::min(smaller, plan->kv_tokens * 15 / 16));
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<EnginePlan> PlanEngine(const ModelConfig& config, const KernelTable& kernels,
+                                      bool float_activations, const OpenOptions& options,
+                                      int64_t available_bytes) {
+  LLM_RETURN_IF_ERROR(CheckOptions(options));
+  EnginePlan plan;
+  plan.num_threads =
+      options.num_threads != 0 ? static_cast<int>(options.num_threads) : UsableCores();
+  plan.calibrate = options.max_step_tokens == 0;
+  RunnerOptions& runner = plan.runner;
+  runner.kv_dtype = options.kv_dtype;
+  runner.float_activations = float_activations;
+  runner.block_size = options.block_size != 0 ? static_cast<int>(options.block_size) : 16;
+  runner.max_sequences =
+      static_cast<int>(options.max_sequences != 0 ? options.max_sequences : kDefaultSequences);
+  runner.max_step_tokens =
+      static_cast<int>(plan.calibrate ? kMaxStepTokens : options.max_step_tokens);
+  runner.max_logit_rows = runner.max_sequences;
+  runner.max_context = config.context_length;  // for sizing; the final value is below
+  if (options.kv_tokens != 0) {
+    plan.kv_tokens = RoundUp(static_cast<int64_t>(options.kv_tokens),
+                             options.block_size != 0 ? options.block_size : 16);
+  } else {
+    LLM_RETURN_IF_ERROR(ChooseKvTokens(config, kernels, available_bytes, &plan));
+  }
+  const int64_t most = std::min<int64_t>(config.context_length, plan.kv_tokens);
+  const int64_t context = options.max_context_tokens != 0 ? options.max_context_tokens : most;
+  if (context > most) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "max_context_tokens: ", context, " exceeds ", most, ", the smaller of the model's ",
+        config.context_length, " and kv_tokens ", plan.kv_tokens));
+  }
+  plan.max_context_tokens = static_cast<int32_t>(context);
+  runner.max_context = plan.max_context_tokens;
+  LLM_ASSIGN_OR_RETURN(const RunnerBytes bytes, SizeRunner(config, kernels, &plan));
+  plan.kv_bytes = bytes.kv_cache;
+  plan.workspace_bytes = bytes.workspace;
+  const uint64_t total = plan.kv_bytes + plan.workspace_bytes;
+  if (options.max_memory_bytes != 0 && total > options.max_memory_bytes) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "max_memory_bytes: ", options.max_memory_bytes, " is less than the ", plan.kv_bytes,
+        " bytes of KV and ", plan.workspace_bytes, " of workspace that these options need"));
+  }
+  return plan;
+}
+
+}  // namespace llm

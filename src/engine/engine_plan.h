@@ -1,0 +1,30 @@
+// Resolves an engine's options into numbers, by arithmetic alone.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "src/engine/open_engine.h"
+#include "src/model/model_config.h"
+#include "src/runner/runner_options.h"
+
+namespace llm {
+
+struct EnginePlan {
+  int num_threads = 1;
+  int64_t kv_tokens = 0;  // of a full group
+  int32_t max_context_tokens = 0;
+  bool calibrate = false;  // max_step_tokens is only the upper bound so far
+  RunnerOptions runner;
+  uint64_t kv_bytes = 0;
+  uint64_t workspace_bytes = 0;
+};
+
+// `available_bytes`: memory that the process can still get; the default KV size is at most a
+// quarter of it.
+absl::StatusOr<EnginePlan> PlanEngine(const ModelConfig& config, const KernelTable& kernels,
+                                      bool float_activations, const OpenOptions& options,
+                                      int64_t available_bytes);
+
+}  // namespace llm

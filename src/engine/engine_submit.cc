@@ -1,0 +1,130 @@
+// Submit: reserves a place, tokenizes on the caller's thread, and hands the request over.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "src/base/math.h"
+#include "src/base/status_macros.h"
+#include "src/engine/engine.h"
+#include "src/engine/random.h"
+
+namespace llm {
+namespace {
+
+// Of FINISHED's message, kept for it from submit on; longer ones are cut.
+constexpr size_t kMessageBytes = 256;
+
+// Absolute time of a timeout; never 0, which means none.
+int64_t DeadlineAt(int64_t now_ns, int64_t timeout_ns) {
+  if (timeout_ns == 0) return 0;
+  return CheckedAdd(now_ns, timeout_ns).value_or(0);
+}
+
+}  // namespace
+
+absl::Status Engine::Submit(const RequestSpec& spec, uint64_t* id) {
+  LLM_RETURN_IF_ERROR(queue_.CheckOpen());
+  absl::Status status = ValidateSpec(spec, parts_.text);
+  QueuePlace place;
+  if (status.ok()) {
+    const size_t bytes = spec.prompt_kind == PromptKind::kIds ? 0 : spec.text.size();
+    status = QueuePlace::Reserve(queue_.usage(), TokenBound(spec, bytes), &place);
+  }
+  if (status.ok()) status = SubmitReserved(spec, std::move(place), id);
+  if (!status.ok()) queue_.CountRejected();
+  return status;
+}
+
+// The place in tokens before they are counted: a token has at least a byte, and no prompt is longer
+// than the context.
+int64_t Engine::TokenBound(const RequestSpec& spec, size_t text_bytes) const {
+  if (spec.prompt_kind == PromptKind::kIds) return static_cast<int64_t>(spec.prompt_ids.size());
+  const int64_t bound =
+      std::min<int64_t>(static_cast<int64_t>(text_bytes) + 2, options_.max_context_tokens);
+  return std::min(bound, queue_.usage()->max_tokens());
+}
+
+absl::Status Engine::SubmitReserved(const RequestSpec& spec, QueuePlace place, uint64_t* id) {
+  LLM_ASSIGN_OR_RETURN(Request request, MakeRequest(spec, &place));
+  auto active = std::make_unique<ActiveRequest>(std::move(request), parts_.text.tokenizer,
+                                                spec.render_special);
+  active->outbox = MakeOutbox(spec);
+  if (spec.handler.call != nullptr) {
+    active->sink = dispatcher_;
+  } else {
+    active->sink = spec.queue != nullptr ? spec.queue : own_queue_;
+  }
+  active->place = std::move(place);
+  return queue_.Push(std::move(active), id);
+}
+
+absl::StatusOr<Request> Engine::MakeRequest(const RequestSpec& spec, QueuePlace* place) const {
+  Request request;
+  request.arrival_ns = parts_.clock->NowNs();
+  LLM_ASSIGN_OR_RETURN(request.prompt, Tokenize(spec, place));
+  const int64_t prompt_tokens = static_cast<int64_t>(request.prompt.size());
+  int64_t max_new_tokens = spec.max_new_tokens;
+  if (max_new_tokens == 0) max_new_tokens = options_.max_context_tokens - prompt_tokens;
+  if (max_new_tokens <= 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("prompt: ", prompt_tokens, " tokens leave no room for output in a context of ",
+                     options_.max_context_tokens));
+  }
+  LLM_RETURN_IF_ERROR(parts_.scheduler->CheckFits(prompt_tokens, max_new_tokens));
+  request.sampling = spec.sampling;
+  request.sampling.num_logprobs = std::min(spec.sampling.num_logprobs, parts_.text.vocab_size);
+  if (!spec.has_seed) request.sampling.seed = DrawRandom();
+  request.stop.max_new_tokens = static_cast<int32_t>(max_new_tokens);
+  if (!spec.ignore_eos) request.stop.end_ids = parts_.text.end_ids;
+  request.stop.stop_ids = spec.stop_ids;
+  request.stop.stop_strings = spec.stop_strings;
+  request.stop.include_stop_string = spec.include_stop_string;
+  request.priority = spec.priority;
+  request.first_token_deadline_ns = DeadlineAt(request.arrival_ns, spec.first_token_timeout_ns);
+  request.completion_deadline_ns = DeadlineAt(request.arrival_ns, spec.completion_timeout_ns);
+  request.cache_salt = spec.cache_salt;
+  request.session_id = spec.session_id;
+  request.use_prefix_cache = spec.use_prefix_cache;
+  return request;
+}
+
+absl::StatusOr<std::vector<int32_t>> Engine::Tokenize(const RequestSpec& spec,
+                                                      QueuePlace* place) const {
+  if (spec.prompt_kind == PromptKind::kIds) {
+    return std::vector<int32_t>(spec.prompt_ids.begin(), spec.prompt_ids.end());
+  }
+  EncodeOptions encode;
+  encode.parse_special = spec.parse_special;
+  std::string rendered;
+  absl::string_view text = spec.text;
+  if (spec.prompt_kind == PromptKind::kChat) {
+    LLM_ASSIGN_OR_RETURN(rendered, RenderChat(parts_.text, spec.text));
+    LLM_RETURN_IF_ERROR(place->Resize(TokenBound(spec, rendered.size())));
+    text = rendered;
+    encode.add_special = false;  // the template writes them itself
+  }
+  LLM_ASSIGN_OR_RETURN(std::vector<int32_t> ids, parts_.text.tokenizer->Encode(text, encode));
+  if (ids.empty()) return absl::InvalidArgumentError("prompt: the text has no tokens");
+  for (const int32_t id : ids) {
+    if (id < 0 || id >= parts_.text.vocab_size) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "prompt: token ", id, " is outside the model's vocabulary of ", parts_.text.vocab_size));
+    }
+  }
+  LLM_RETURN_IF_ERROR(place->Resize(static_cast<int64_t>(ids.size())));
+  return ids;
+}
+
+std::shared_ptr<Outbox> Engine::MakeOutbox(const RequestSpec& spec) const {
+  auto outbox = std::make_shared<Outbox>();
+  outbox->user_data = spec.user_data;
+  outbox->handler = spec.handler;
+  outbox->waker = queue_.waker();
+  if (spec.sampling.num_logprobs >= 0) {
+    outbox->logprobs_per_token = 1 + std::min(spec.sampling.num_logprobs, parts_.text.vocab_size);
+  }
+  outbox->message.reserve(kMessageBytes);
+  return outbox;
+}
+
+}  // namespace llm

@@ -1,0 +1,74 @@
+// From a path to a model that can be served, in the order in which a mistake is cheapest to find:
+// header, tokenizer, weights.
+#include "src/engine/loaded_model.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/kernel_table.h"
+#include "src/base/status_macros.h"
+#include "src/base/thread_pool.h"
+#include "src/engine/end_ids.h"
+#include "src/engine/system_limits.h"
+#include "src/engine/tokenizer_from_gguf.h"
+#include "src/loader/gguf_reader.h"
+#include "src/loader/model_file.h"
+
+namespace llm {
+
+absl::StatusOr<std::shared_ptr<const LoadedModel>> LoadedModel::Open(const std::string& path,
+                                                                     const ModelOptions& options) {
+  LLM_ASSIGN_OR_RETURN(std::unique_ptr<ModelFile> file, OpenModelFile(path));
+  LLM_ASSIGN_OR_RETURN(std::unique_ptr<WeightSource> source,
+                       OpenGguf(std::move(file), LoaderLimits()));
+  std::shared_ptr<LoadedModel> loaded(new LoadedModel());
+  loaded->float_activations_ = options.float_activations;
+  loaded->allocator_.set_limit_bytes(options.max_memory_bytes);
+  const absl::StatusOr<absl::string_view> name = source->metadata().GetString("general.name");
+  if (name.ok()) loaded->name_ = std::string(*name);
+  LLM_RETURN_IF_ERROR(loaded->LoadText(*source, options.logger));
+
+  ThreadPoolOptions threads;
+  threads.num_threads = options.num_threads > 0 ? options.num_threads : UsableCores();
+  LLM_ASSIGN_OR_RETURN(const std::unique_ptr<ThreadPool> pool, ThreadPool::Create(threads));
+  WeightsOptions weights;
+  LLM_ASSIGN_OR_RETURN(weights.kernels, FindKernels(options.kernels));
+  weights.pool = pool.get();
+  weights.allocator = &loaded->allocator_;
+  LLM_ASSIGN_OR_RETURN(loaded->model_, LoadModel(*source, weights));
+  const ModelConfig& config = loaded->model_->config;
+  if (loaded->tokenizer_->vocab_size() < config.vocab_size) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": the tokenizer has ",
+                                                   loaded->tokenizer_->vocab_size(),
+                                                   " tokens, the embedding ", config.vocab_size));
+  }
+  loaded->text_.vocab_size = config.vocab_size;
+  options.logger.Info("model ", loaded->name_, ": ", config.architecture, ", ", config.num_layers,
+                      " layers, ", loaded->weights_bytes(), " bytes of weights, kernels ",
+                      loaded->model_->kernels->name);
+  return std::shared_ptr<const LoadedModel>(std::move(loaded));
+}
+
+absl::Status LoadedModel::LoadText(const WeightSource& source, const Logger& logger) {
+  const Metadata& metadata = source.metadata();
+  LLM_ASSIGN_OR_RETURN(TokenizerSpec spec, TokenizerSpecFromGguf(metadata));
+  LLM_ASSIGN_OR_RETURN(tokenizer_, Tokenizer::Create(std::move(spec)));
+  const absl::StatusOr<absl::string_view> chat = metadata.GetString("tokenizer.chat_template");
+  if (chat.ok()) {
+    absl::StatusOr<std::unique_ptr<ChatTemplate>> parsed =
+        ChatTemplate::Parse(*chat, ChatTemplateLimits());
+    // A model whose template we cannot read still completes text; chat prompts say that there is
+    // none.
+    if (parsed.ok()) {
+      chat_template_ = *std::move(parsed);
+    } else {
+      logger.Warning("the chat template is not used: ", parsed.status().message());
+    }
+  }
+  text_.tokenizer = tokenizer_.get();
+  text_.chat_template = chat_template_.get();
+  text_.end_ids = EndIds(metadata, *tokenizer_);
+  return absl::OkStatus();
+}
+
+}  // namespace llm

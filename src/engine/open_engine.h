@@ -1,0 +1,41 @@
+// From a loaded model and a host's options to a running engine: defaults, KV memory, calibration.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "src/base/log.h"
+#include "src/engine/engine.h"
+#include "src/engine/loaded_model.h"
+#include "src/scheduler/scheduler.h"
+#include "src/tensor/dtype.h"
+
+namespace llm {
+
+// Zero means the default of llm_engine_options.
+struct OpenOptions {
+  int64_t num_threads = 0;
+  DType kv_dtype = DType::kF16;
+  int64_t block_size = 0;
+  uint64_t kv_tokens = 0;
+  int64_t max_context_tokens = 0;
+  int64_t max_sequences = 0;
+  int64_t max_step_tokens = 0;
+  SchedulingPolicy policy = SchedulingPolicy::kFcfs;
+  int64_t max_queued_requests = 0;
+  bool prefix_cache = true;
+  uint64_t max_queued_tokens = 0;
+  uint64_t max_memory_bytes = 0;
+  uint64_t max_pending_bytes = 0;
+  bool manual = false;
+  int64_t spin_us = 0;
+  Logger logger;
+  std::shared_ptr<const Clock> clock;  // null: the steady clock
+};
+
+// INVALID_ARGUMENT naming the option; RESOURCE_EXHAUSTED: memory, or threads.
+absl::StatusOr<std::unique_ptr<Engine>> OpenEngine(std::shared_ptr<const LoadedModel> model,
+                                                   const OpenOptions& options);
+
+}  // namespace llm

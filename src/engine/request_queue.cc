@@ -1,0 +1,93 @@
+// Ids are given under the same lock that orders the requests, so that ids and arrival agree.
+#include "src/engine/request_queue.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "src/base/status_macros.h"
+
+namespace llm {
+
+RequestQueue::RequestQueue(const QueueBounds& bounds, std::shared_ptr<Waker> waker)
+    : usage_(std::make_shared<QueueUsage>(bounds)), waker_(std::move(waker)) {}
+
+absl::Status RequestQueue::CheckOpen() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (!failure_.ok()) return failure_;
+  if (closed_) return absl::FailedPreconditionError("the engine is shut down");
+  return absl::OkStatus();
+}
+
+absl::Status RequestQueue::Push(std::unique_ptr<ActiveRequest> request, uint64_t* id) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!failure_.ok()) return failure_;
+    if (closed_) return absl::FailedPreconditionError("the engine is shut down");
+    if (new_requests_.size() == new_requests_.capacity()) {
+      new_requests_.reserve(std::max<size_t>(16, 2 * new_requests_.size()));
+    }
+    open_.emplace(next_id_, request->outbox);
+    request->request.id = next_id_;
+    request->outbox->id = next_id_;
+    *id = next_id_++;
+    new_requests_.push_back(std::move(request));
+    ++counters_.submitted_total;
+  }
+  waker_->Wake();
+  return absl::OkStatus();
+}
+
+absl::Status RequestQueue::Cancel(uint64_t id) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!failure_.ok()) return failure_;
+    const auto found = open_.find(id);
+    if (found == open_.end()) {
+      return absl::NotFoundError(absl::StrCat("cancel: request ", id, " is not open"));
+    }
+    found->second->cancel_requested.store(true);
+  }
+  waker_->Wake();
+  return absl::OkStatus();
+}
+
+void RequestQueue::CountRejected() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  ++counters_.rejected_total;
+}
+
+void RequestQueue::Close() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    closed_ = true;
+  }
+  waker_->Wake();
+}
+
+void RequestQueue::Fail(const absl::Status& why) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (failure_.ok()) failure_ = why;
+}
+
+bool RequestQueue::closed() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return closed_;
+}
+
+void RequestQueue::Drain(std::vector<std::unique_ptr<ActiveRequest>>* requests) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::swap(new_requests_, *requests);
+}
+
+void RequestQueue::Forget(uint64_t id) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  open_.erase(id);
+}
+
+RequestQueue::Counters RequestQueue::counters() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return counters_;
+}
+
+}  // namespace llm

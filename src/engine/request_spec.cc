@@ -1,0 +1,77 @@
+// Checks what can be checked without tokenizing.
+#include "src/engine/request_spec.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "src/base/status_macros.h"
+
+namespace llm {
+namespace {
+
+absl::Status Invalid(absl::string_view field, absl::string_view why) {
+  return absl::InvalidArgumentError(absl::StrCat(field, ": ", why));
+}
+
+absl::Status CheckIds(absl::string_view field, absl::Span<const int32_t> ids, int32_t vocab_size) {
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] < 0 || ids[i] >= vocab_size) {
+      return Invalid(field, absl::StrCat("id ", ids[i], " at ", i, " is outside the vocabulary of ",
+                                         vocab_size));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckPrompt(const RequestSpec& spec, int32_t vocab_size) {
+  switch (spec.prompt_kind) {
+    case PromptKind::kNone:
+      return Invalid("prompt", "one of text, chat and prompt_ids must be set");
+    case PromptKind::kText:
+      return spec.text.empty() ? Invalid("text", "empty") : absl::OkStatus();
+    case PromptKind::kChat:
+      return spec.text.empty() ? Invalid("chat", "empty") : absl::OkStatus();
+    case PromptKind::kIds:
+      if (spec.prompt_ids.empty()) return Invalid("prompt_ids", "empty");
+      return CheckIds("prompt_ids", spec.prompt_ids, vocab_size);
+  }
+  return Invalid("prompt", "unknown kind");
+}
+
+// Written as "not inside", so that NaN fails.
+bool IsFraction(float value) { return value >= 0.0f && value <= 1.0f; }
+
+absl::Status CheckSampling(const SamplingParams& sampling) {
+  if (!(sampling.temperature >= 0.0f) || std::isinf(sampling.temperature)) {
+    return Invalid("temperature",
+                   absl::StrCat(sampling.temperature, " is not a finite number >= 0"));
+  }
+  if (sampling.top_k < 0) return Invalid("top_k", absl::StrCat(sampling.top_k, " is negative"));
+  if (!IsFraction(sampling.top_p)) {
+    return Invalid("top_p", absl::StrCat(sampling.top_p, " is outside [0, 1]"));
+  }
+  if (!IsFraction(sampling.min_p)) {
+    return Invalid("min_p", absl::StrCat(sampling.min_p, " is outside [0, 1]"));
+  }
+  if (sampling.num_logprobs < -1 || sampling.num_logprobs > 20) {
+    return Invalid("num_logprobs", absl::StrCat(sampling.num_logprobs, " is outside [0, 20]"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ValidateSpec(const RequestSpec& spec, const ModelText& model) {
+  LLM_RETURN_IF_ERROR(CheckPrompt(spec, model.vocab_size));
+  LLM_RETURN_IF_ERROR(CheckSampling(spec.sampling));
+  LLM_RETURN_IF_ERROR(CheckIds("stop_ids", spec.stop_ids, model.vocab_size));
+  for (size_t i = 0; i < spec.stop_strings.size(); ++i) {
+    if (spec.stop_strings[i].empty()) return Invalid("stop_strings", absl::StrCat(i, " is empty"));
+  }
+  if (spec.max_new_tokens < 0) return Invalid("max_new_tokens", "negative");
+  if (spec.first_token_timeout_ns < 0) return Invalid("first_token_deadline_ns", "negative");
+  if (spec.completion_timeout_ns < 0) return Invalid("completion_deadline_ns", "negative");
+  return absl::OkStatus();
+}
+
+}  // namespace llm

@@ -1,0 +1,48 @@
+// What a caller asks for, before it is checked and tokenized.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "src/engine/completion_queue.h"
+#include "src/engine/events.h"
+#include "src/engine/model_text.h"
+#include "src/sequence/request.h"
+
+namespace llm {
+
+enum class PromptKind { kNone, kText, kChat, kIds };
+
+struct RequestSpec {
+  PromptKind prompt_kind = PromptKind::kNone;
+  absl::string_view text;                // kText, kChat; borrowed during submit
+  absl::Span<const int32_t> prompt_ids;  // kIds; likewise
+  bool parse_special = false;
+  int32_t max_new_tokens = 0;  // 0: as many as the context holds
+  SamplingParams sampling;
+  bool has_seed = false;
+  bool ignore_eos = false;
+  std::vector<int32_t> stop_ids;
+  std::vector<std::string> stop_strings;
+  bool include_stop_string = false;
+  bool render_special = false;
+  bool use_prefix_cache = true;
+  int32_t priority = 0;
+  int64_t first_token_timeout_ns = 0;  // from submit; 0: none
+  int64_t completion_timeout_ns = 0;
+  std::string cache_salt;
+  uint64_t session_id = 0;
+  EventHandler handler;                    // call != nullptr: events go there, else to
+  std::shared_ptr<CompletionQueue> queue;  // this; null: the engine's
+  void* user_data = nullptr;
+};
+
+// INVALID_ARGUMENT naming the field, as llm_request calls it.
+absl::Status ValidateSpec(const RequestSpec& spec, const ModelText& model);
+
+}  // namespace llm

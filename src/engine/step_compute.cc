@@ -1,0 +1,154 @@
+// The second half of a step: compute logits, sample, and commit.
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "src/base/nvtx.h"
+#include "src/base/status_macros.h"
+#include "src/engine/step_loop.h"
+
+namespace llm {
+
+// Whatever goes wrong here leaves the sequences alone: the step can still be rolled back.
+absl::Status StepLoop::Compute(const StepPlan& plan) {
+  try {
+    absl::StatusOr<StepLogits> logits = [&] {
+      NvtxRange range("forward");
+      return runner_->Execute(plan);
+    }();
+    LLM_RETURN_IF_ERROR(logits.status());
+    return SampleRows(plan, *logits);
+  } catch (const std::bad_alloc&) {
+    return out_of_memory_;
+  } catch (...) {
+    return absl::InternalError("an unknown exception while computing");
+  }
+}
+
+absl::Status StepLoop::SampleRows(const StepPlan& plan, const StepLogits& logits) {
+  NvtxRange range("sample");
+  if (logits.vocab_size != options_.vocab_size) {
+    return absl::InternalError(absl::StrCat("the runner gave ", logits.vocab_size,
+                                            " logits a row, expected ", options_.vocab_size));
+  }
+  rows_.clear();
+  int64_t row = 0;
+  for (size_t i = 0; i < plan.chunks.size(); ++i) {
+    const ScheduledChunk& chunk = plan.chunks[i];
+    row += chunk.num_logits;
+    if (chunk.num_logits == 0) continue;
+    if (row > logits.rows) break;
+    const size_t last = static_cast<size_t>(row - 1);
+    LogitsRow one;
+    one.logits = absl::MakeSpan(logits.logits + (row - 1) * logits.vocab_size,
+                                static_cast<size_t>(logits.vocab_size));
+    one.argmax = logits.argmax[last];
+    one.max = logits.max[last];
+    one.log_sum_exp = logits.log_sum_exp[last];
+    rows_.push_back({i, Sample(one, chunk.sequence->request.sampling, chunk.begin + chunk.length)});
+    // Room for the token now: commit must not fail for want of it.
+    std::vector<int32_t>& tokens = chunk.sequence->tokens;
+    if (tokens.size() == tokens.capacity()) tokens.reserve(2 * tokens.size());
+  }
+  if (row != logits.rows) {
+    return absl::InternalError(
+        absl::StrCat("the runner gave ", logits.rows, " rows of logits, the plan asked for ", row));
+  }
+  touched_.clear();
+  touched_.reserve(rows_.size());
+  return absl::OkStatus();
+}
+
+void StepLoop::Commit(StepPlan* plan) {
+  NvtxRange range("commit");
+  num_failures_ = 0;
+  CountStep(*plan);
+  const std::vector<ScheduledChunk> all = plan->chunks;
+  DropFailedRows(plan);
+  scheduler_->Commit(*plan);
+  for (SampledRow& row : rows_) {
+    ActiveRequest* request = RequestOf(all[row.chunk].sequence);
+    if (row.token.ok()) {
+      CommitRow(request, *row.token);
+    } else {
+      End(request, FinishReason::kError, row.token.status());
+    }
+  }
+}
+
+// A row without a token fails its request alone. Its chunk leaves the plan before the scheduler
+// commits: keys and values that are not finite must not be published to the prefix cache.
+void StepLoop::DropFailedRows(StepPlan* plan) const {
+  size_t kept = 0;
+  size_t next_row = 0;
+  for (size_t i = 0; i < plan->chunks.size(); ++i) {
+    const bool has_row = next_row < rows_.size() && rows_[next_row].chunk == i;
+    const bool failed = has_row && !rows_[next_row].token.ok();
+    if (has_row) ++next_row;
+    if (failed) continue;
+    if (kept != i) {  // chunks and undo lie side by side
+      plan->chunks[kept] = plan->chunks[i];
+      plan->undo[kept] = std::move(plan->undo[i]);
+    }
+    ++kept;
+  }
+  plan->chunks.resize(kept);
+  plan->undo.resize(std::min(kept, plan->undo.size()));
+}
+
+void StepLoop::CountStep(const StepPlan& plan) {
+  ++counters_.steps_total;
+  counters_.scheduled_tokens_total += static_cast<uint64_t>(plan.num_tokens);
+  for (const ScheduledChunk& chunk : plan.chunks) {
+    const int32_t prompt_end =
+        std::min(chunk.begin + chunk.length, chunk.sequence->num_prompt_tokens());
+    if (prompt_end > chunk.begin) {
+      counters_.computed_tokens_total += static_cast<uint64_t>(prompt_end - chunk.begin);
+    }
+  }
+}
+
+void StepLoop::CommitRow(ActiveRequest* request, const SampledToken& token) {
+  touched_.push_back(request);
+  try {
+    StageToken(request, token);
+  } catch (const std::bad_alloc&) {
+    End(request, FinishReason::kError, out_of_memory_);
+  }
+}
+
+void StepLoop::StageToken(ActiveRequest* request, const SampledToken& token) {
+  const int64_t now_ns = clock_->NowNs();
+  request->tokens.push_back(token.id);
+  ++counters_.generated_tokens_total;
+  SequenceStats& stats = request->stats;
+  if (stats.first_token_ns == 0) {
+    stats.first_token_ns = now_ns;
+    ++counters_.ttft_requests_total;
+    counters_.ttft_ns_total += static_cast<uint64_t>(now_ns - request->request.arrival_ns);
+  }
+  stats.last_token_ns = now_ns;
+
+  Delta& staged = request->staged;
+  staged.token_ids.push_back(token.id);
+  if (request->request.sampling.num_logprobs >= 0) {
+    staged.logprobs.push_back({token.id, token.logprob});
+    staged.logprobs.insert(staged.logprobs.end(), token.top.begin(), token.top.end());
+  }
+  std::string text;
+  request->detokenizer.Append(token.id, &text);
+  const StopCriteria::Result result =
+      request->stop.Append(token.id, request->num_generated_tokens(), text, &staged.text);
+  if (result.reason == FinishReason::kNone) return;
+  // The text is complete, so a character that is not can be shown as what it is; a stop string has
+  // cut the text before it.
+  const bool by_string = result.reason == FinishReason::kStopString;
+  if (!by_string) request->detokenizer.Finish(&staged.text);
+  const bool by_token =
+      result.reason == FinishReason::kEndToken || result.reason == FinishReason::kStopToken;
+  const int32_t stop_index = by_string ? result.stop_string_index : by_token ? token.id : -1;
+  End(request, result.reason, absl::OkStatus(), stop_index);
+}
+
+}  // namespace llm

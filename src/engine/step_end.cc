@@ -1,0 +1,197 @@
+// How requests end, how their events leave, and what a failed step does.
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "src/base/nvtx.h"
+#include "src/engine/step_loop.h"
+
+namespace llm {
+namespace {
+
+// Failures in a row after which a request has to go.
+constexpr int kMaxFailures = 3;
+
+}  // namespace
+
+template <typename... Args>
+void StepLoop::LogError(const Args&... args) const {
+  try {
+    logger_.Error(args...);
+  } catch (...) {
+    return;
+  }
+}
+
+// Withheld text and incomplete characters of a cancelled request are not shown: what was delivered
+// stays a prefix of the answer that it would have had, and a stop string might have cut them off.
+void StepLoop::End(ActiveRequest* request, FinishReason reason, const absl::Status& status,
+                   int32_t stop_index) {
+  if (!request->open()) return;
+  request->reason = reason;
+  request->end_status = status;
+  request->stop_index = stop_index;
+  if (request->scheduled && healthy()) scheduler_->Remove(request);
+  request->scheduled = false;
+  CountEnd(*request);
+}
+
+void StepLoop::CountEnd(const ActiveRequest& request) {
+  ++counters_.finished_requests_total;
+  if (request.reason == FinishReason::kCancelled) ++counters_.cancelled_requests_total;
+  if (request.reason == FinishReason::kDeadline) ++counters_.deadline_requests_total;
+  if (request.reason == FinishReason::kError) ++counters_.failed_requests_total;
+  if (request.stats.first_scheduled_ns != 0) {
+    counters_.queue_ns_total +=
+        static_cast<uint64_t>(request.stats.first_scheduled_ns - request.request.arrival_ns);
+  }
+}
+
+// Moves the ended requests aside and gives their places back, before their readers can know that
+// they ended.
+void StepLoop::SweepEnded() {
+  size_t kept = 0;
+  for (std::unique_ptr<ActiveRequest>& request : active_) {
+    if (request->open()) {
+      std::swap(active_[kept++], request);
+      continue;
+    }
+    queue_->Forget(request->request.id);
+    request->place.Release();
+    ended_.push_back(std::move(request));  // within the capacity that Admit reserved
+  }
+  active_.resize(kept);
+}
+
+void StepLoop::PushDeltas() {
+  for (ActiveRequest* request : touched_) {
+    try {
+      request->sink->Push(request->outbox, &request->staged);
+    } catch (const std::bad_alloc&) {
+      // The delta is lost, so nothing may follow it: the request ends here, whatever it had come
+      // to.
+      request->staged.Clear();
+      End(request, FinishReason::kError, out_of_memory_);
+      request->reason = FinishReason::kError;
+      request->end_status = out_of_memory_;
+      request->stop_index = -1;
+    }
+    PauseIfSlow(request);
+  }
+  touched_.clear();
+}
+
+// A paused request leaves the scheduler as a preempted one does: it holds no blocks while its
+// reader sleeps, and finds most of them in the prefix cache when it comes back.
+void StepLoop::PauseIfSlow(ActiveRequest* request) {
+  Outbox* outbox = request->outbox.get();
+  if (!request->open() || outbox->pending_bytes.load() <= options_.max_pending_bytes) return;
+  scheduler_->Remove(request);
+  request->scheduled = false;
+  request->paused = true;
+  request->status = SequenceStatus::kWaiting;
+  outbox->wake_when_taken.store(
+      true);  // before the next Admit looks: a take in between is seen by one of the two
+}
+
+void StepLoop::Deliver() {
+  NvtxRange range("deliver");
+  PushDeltas();
+  SweepEnded();
+  PublishCounters();
+  for (const std::unique_ptr<ActiveRequest>& request : ended_) SendFinish(request.get());
+  ended_.clear();
+}
+
+void StepLoop::SendFinish(ActiveRequest* request) {
+  if (std::exchange(request->finish_sent, true)) return;
+  request->sink->Finish(request->outbox, MakeFinish(*request), request->end_status.message());
+}
+
+FinishRecord StepLoop::MakeFinish(const ActiveRequest& request) const {
+  FinishRecord finish;
+  finish.reason = request.reason;
+  finish.status = request.reason == FinishReason::kError ? absl::StatusCode::kInternal
+                                                         : request.end_status.code();
+  finish.stop_index = request.stop_index;
+  RequestStats& stats = finish.stats;
+  const SequenceStats& from = request.stats;
+  const int64_t arrival_ns = request.request.arrival_ns;
+  stats.struct_size = sizeof(stats);
+  stats.prompt_tokens = request.num_prompt_tokens();
+  stats.cached_tokens = from.num_cached_tokens;
+  stats.generated_tokens = request.num_generated_tokens();
+  stats.preemptions = from.num_preemptions;
+  stats.recomputed_tokens = from.num_recomputed_tokens;
+  if (from.first_scheduled_ns != 0) stats.queue_ns = from.first_scheduled_ns - arrival_ns;
+  if (from.first_token_ns != 0) stats.ttft_ns = from.first_token_ns - arrival_ns;
+  stats.total_ns = clock_->NowNs() - arrival_ns;
+  stats.seed = request.request.sampling.seed;
+  return finish;
+}
+
+void StepLoop::HandleFailedStep(const StepPlan& plan, const absl::Status& status) {
+  scheduler_->Rollback(plan);
+  rows_.clear();
+  ++counters_.failed_steps_total;
+  ++num_failures_;
+  LogError("step failed (", num_failures_, " in a row, ", plan.chunks.size(),
+           " requests): ", status.message());
+  if (num_failures_ < kMaxFailures) return;
+  num_failures_ = 0;
+  if (active_.size() == 1) {
+    Fail(absl::InternalError(absl::StrCat("a step with one request left failed ", kMaxFailures,
+                                          " times: ", status.message())));
+    return;
+  }
+  const auto newest = std::max_element(plan.chunks.begin(), plan.chunks.end(),
+                                       [](const ScheduledChunk& a, const ScheduledChunk& b) {
+                                         return a.sequence->request.id < b.sequence->request.id;
+                                       });
+  End(RequestOf(newest->sequence), FinishReason::kError, status);
+}
+
+// Allocates nothing: the reason may be that there is no memory.
+void StepLoop::Fail(const absl::Status& status) {
+  if (!healthy_.exchange(false)) return;
+  queue_->Fail(status);
+  touched_.clear();
+  std::vector<std::unique_ptr<ActiveRequest>> queued;
+  queue_->Drain(&queued);
+  const auto for_all = [&](auto&& apply) {
+    for (auto* requests : {&ended_, &active_, &incoming_, &queued}) {
+      for (const std::unique_ptr<ActiveRequest>& request : *requests) {
+        if (request != nullptr) apply(request.get());
+      }
+    }
+  };
+  for_all([&](ActiveRequest* request) {
+    End(request, FinishReason::kError, status);
+    queue_->Forget(request->request.id);
+    request->place.Release();
+  });
+  PublishCounters();
+  for_all([&](ActiveRequest* request) { SendFinish(request); });
+  // The scheduler, which is not asked any more, may still point at those that it knew: they live
+  // until the engine closes.
+  failed_.swap(active_);
+  incoming_.clear();
+  LogError("the engine is unhealthy: ", status.message());
+}
+
+void StepLoop::CancelAll() {
+  if (!healthy()) return;
+  try {
+    Admit();
+    for (const std::unique_ptr<ActiveRequest>& request : active_) {
+      End(request.get(), FinishReason::kCancelled,
+          absl::CancelledError("cancelled: the engine shuts down"));
+    }
+    Deliver();
+  } catch (...) {
+    Fail(out_of_memory_);
+  }
+}
+
+}  // namespace llm

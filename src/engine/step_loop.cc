@@ -1,0 +1,152 @@
+// The step, and its first half: taking requests in and planning.
+#include "src/engine/step_loop.h"
+
+#include <algorithm>
+#include <iterator>
+#include <new>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "src/base/nvtx.h"
+
+namespace llm {
+
+StepLoop::StepLoop(const StepLoopOptions& options, RequestQueue* queue, Scheduler* scheduler,
+                   Runner* runner, const Clock* clock, Logger logger)
+    : options_(options),
+      queue_(queue),
+      scheduler_(scheduler),
+      runner_(runner),
+      clock_(clock),
+      logger_(logger),
+      out_of_memory_(absl::InternalError("the engine ran out of memory")) {}
+
+bool StepLoop::RunStep() {
+  if (!healthy()) return false;
+  try {
+    return RunStepOrThrow();
+  } catch (const std::bad_alloc&) {
+    Fail(out_of_memory_);
+  } catch (...) {
+    Fail(absl::InternalError("an unknown exception inside a step"));
+  }
+  return true;
+}
+
+bool StepLoop::RunStepOrThrow() {
+  const int64_t start_ns = clock_->NowNs();
+  bool worked = Admit();
+  StepPlan plan = Schedule();
+  if (!plan.chunks.empty()) {
+    worked = true;
+    const absl::Status status = Compute(plan);
+    if (status.ok()) {
+      Commit(&plan);
+    } else {
+      HandleFailedStep(plan, status);
+    }
+    counters_.step_ns_total += static_cast<uint64_t>(clock_->NowNs() - start_ns);
+  } else if (HasRunnable()) {
+    Fail(absl::InternalError("the scheduler has requests but plans nothing"));
+    return true;
+  }
+  Deliver();
+  return worked;
+}
+
+bool StepLoop::Admit() {
+  NvtxRange range("admit");
+  if (incoming_.empty()) queue_->Drain(&incoming_);
+  const bool arrived = !incoming_.empty();
+  active_.reserve(active_.size() + incoming_.size());
+  ended_.reserve(active_.size() + incoming_.size());
+  const size_t first_new = active_.size();
+  std::move(incoming_.begin(), incoming_.end(), std::back_inserter(active_));
+  incoming_.clear();
+  bool ended = false;
+  const int64_t now_ns = clock_->NowNs();
+  for (size_t i = 0; i < active_.size(); ++i) {
+    ActiveRequest* request = active_[i].get();
+    CheckInterrupts(request, now_ns);
+    const bool resumes =
+        request->paused && request->outbox->pending_bytes.load() <= options_.max_pending_bytes / 2;
+    if (request->open() && (i >= first_new || resumes)) AdmitOne(request);
+    ended |= !request->open();
+  }
+  return arrived || ended;
+}
+
+void StepLoop::AdmitOne(ActiveRequest* request) {
+  try {
+    request->status = SequenceStatus::kWaiting;
+    scheduler_->Add(request);
+    request->scheduled = true;
+    request->paused = false;
+  } catch (const std::bad_alloc&) {
+    End(request, FinishReason::kError, out_of_memory_);
+  }
+}
+
+void StepLoop::CheckInterrupts(ActiveRequest* request, int64_t now_ns) {
+  const Request& asked = request->request;
+  const bool no_token = request->stats.first_token_ns == 0;
+  if (request->outbox->callback_threw.load()) {
+    End(request, FinishReason::kError, absl::InternalError("the callback threw an exception"));
+  } else if (request->outbox->cancel_requested.load()) {
+    End(request, FinishReason::kCancelled, absl::CancelledError("cancelled"));
+  } else if (asked.completion_deadline_ns != 0 && now_ns >= asked.completion_deadline_ns) {
+    End(request, FinishReason::kDeadline,
+        absl::DeadlineExceededError("the completion deadline has passed"));
+  } else if (no_token && asked.first_token_deadline_ns != 0 &&
+             now_ns >= asked.first_token_deadline_ns) {
+    End(request, FinishReason::kDeadline,
+        absl::DeadlineExceededError("the first-token deadline has passed"));
+  }
+}
+
+StepPlan StepLoop::Schedule() {
+  NvtxRange range("schedule");
+  // Half the budget after each failure: a step that needs less memory or time may pass.
+  const int32_t budget = std::max(1, options_.max_step_tokens >> num_failures_);
+  StepPlan plan = scheduler_->Plan(budget, clock_->NowNs());
+  // A plan that only preempted is empty; with what that freed, the next one is not.
+  if (plan.chunks.empty() && HasRunnable()) plan = scheduler_->Plan(budget, clock_->NowNs());
+  last_step_tokens_ = plan.num_tokens;
+  return plan;
+}
+
+bool StepLoop::HasRunnable() const {
+  return std::any_of(active_.begin(), active_.end(),
+                     [](const auto& request) { return request->open() && !request->paused; });
+}
+
+int64_t StepLoop::NextDeadlineNs() const {
+  int64_t next_ns = 0;
+  const auto consider = [&next_ns](int64_t deadline_ns) {
+    if (deadline_ns != 0 && (next_ns == 0 || deadline_ns < next_ns)) next_ns = deadline_ns;
+  };
+  for (const auto& request : active_) {
+    consider(request->request.completion_deadline_ns);
+    if (request->stats.first_token_ns == 0) consider(request->request.first_token_deadline_ns);
+  }
+  return next_ns;
+}
+
+void StepLoop::PublishCounters() {
+  counters_.paused_current = 0;
+  counters_.event_bytes_current = 0;
+  for (const auto& request : active_) {
+    counters_.paused_current += request->paused ? 1 : 0;
+    counters_.event_bytes_current += request->outbox->pending_bytes.load();
+  }
+  std::lock_guard<std::mutex> lock(published_mutex_);
+  published_.step = counters_;
+  if (healthy()) published_.scheduler = scheduler_->counters();
+}
+
+StepLoop::Counters StepLoop::counters() const {
+  std::lock_guard<std::mutex> lock(published_mutex_);
+  return published_;
+}
+
+}  // namespace llm

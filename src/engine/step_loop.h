@@ -1,0 +1,123 @@
+// What the engine thread owns, and the step: admit, schedule, batch, forward, sample, commit,
+// deliver.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "src/base/clock.h"
+#include "src/base/log.h"
+#include "src/engine/active_request.h"
+#include "src/engine/metrics.h"
+#include "src/engine/request_queue.h"
+#include "src/runner/runner.h"
+#include "src/sampling/sampler.h"
+#include "src/scheduler/scheduler.h"
+
+namespace llm {
+
+struct StepLoopOptions {
+  int32_t max_step_tokens = 64;
+  int32_t vocab_size = 0;
+  size_t max_pending_bytes = size_t{1} << 20;
+};
+
+// Used by one thread at a time, but for counters() and healthy().
+class StepLoop {
+ public:
+  StepLoop(const StepLoopOptions& options, RequestQueue* queue, Scheduler* scheduler,
+           Runner* runner, const Clock* clock, Logger logger);
+
+  // Runs one step; false when there was nothing to do. Never throws: what is thrown inside fails
+  // the step or the engine.
+  bool RunStep();
+  // Ends every open request (CANCELLED) and delivers their FINISHED. REQUIRES: the queue is closed.
+  void CancelAll();
+
+  // No request is in the loop; some may still be in the queue.
+  bool idle() const { return active_.empty(); }
+  // The earliest deadline of an open request on the engine's clock; 0: none.
+  int64_t NextDeadlineNs() const;
+  bool healthy() const { return healthy_.load(); }
+
+  struct Counters {
+    StepCounters step;
+    SchedulerCounters scheduler;
+  };
+  // As of the end of the last step.
+  Counters counters() const;
+
+  // For tests, between steps.
+  const std::vector<std::unique_ptr<ActiveRequest>>& active() const { return active_; }
+  int32_t last_step_tokens() const { return last_step_tokens_; }
+
+ private:
+  struct SampledRow {
+    size_t chunk = 0;
+    absl::StatusOr<SampledToken> token;
+  };
+
+  // step_loop.cc
+  bool RunStepOrThrow();
+  bool Admit();
+  void AdmitOne(ActiveRequest* request);
+  void CheckInterrupts(ActiveRequest* request, int64_t now_ns);
+  StepPlan Schedule();
+  bool HasRunnable() const;
+  void PublishCounters();
+
+  // step_compute.cc
+  absl::Status Compute(const StepPlan& plan);
+  absl::Status SampleRows(const StepPlan& plan, const StepLogits& logits);
+  void Commit(StepPlan* plan);
+  void DropFailedRows(StepPlan* plan) const;
+  void CommitRow(ActiveRequest* request, const SampledToken& token);
+  void StageToken(ActiveRequest* request, const SampledToken& token);
+  void CountStep(const StepPlan& plan);
+
+  // step_end.cc
+  void End(ActiveRequest* request, FinishReason reason, const absl::Status& status,
+           int32_t stop_index = -1);
+  void CountEnd(const ActiveRequest& request);
+  void SweepEnded();
+  void PushDeltas();
+  void PauseIfSlow(ActiveRequest* request);
+  void Deliver();
+  void HandleFailedStep(const StepPlan& plan, const absl::Status& status);
+  void Fail(const absl::Status& status);
+  void SendFinish(ActiveRequest* request);
+  FinishRecord MakeFinish(const ActiveRequest& request) const;
+  // What the log callback throws, or the lack of memory for the message, does not leave here.
+  template <typename... Args>
+  void LogError(const Args&... args) const;
+
+  const StepLoopOptions options_;
+  RequestQueue* const queue_;
+  Scheduler* const scheduler_;
+  Runner* const runner_;
+  const Clock* const clock_;
+  const Logger logger_;
+  const absl::Status out_of_memory_;  // made early: there may be no memory for it later
+
+  std::vector<std::unique_ptr<ActiveRequest>> incoming_;  // swapped with the queue
+  std::vector<std::unique_ptr<ActiveRequest>> active_;    // open, in the order of their ids
+  std::vector<std::unique_ptr<ActiveRequest>> ended_;   // of this step, FINISHED not yet delivered
+  std::vector<std::unique_ptr<ActiveRequest>> failed_;  // of an unhealthy engine
+  std::vector<SampledRow> rows_;                        // of this step
+  std::vector<ActiveRequest*> touched_;                 // of this step: got a token
+  int num_failures_ = 0;                                // failed steps in a row
+  int32_t last_step_tokens_ = 0;
+  std::atomic<bool> healthy_{true};
+
+  StepCounters counters_;
+  mutable std::mutex published_mutex_;
+  Counters published_;
+};
+
+}  // namespace llm

@@ -1,0 +1,31 @@
+// The table of architectures: an explicit list, since linkers drop objects that only register
+// themselves.
+#include "absl/strings/str_cat.h"
+#include "src/model/architectures/architecture.h"
+
+namespace llm {
+namespace {
+
+constexpr Architecture kArchitectures[] = {
+    {"llama", ConfigureLlama},
+    {"gemma3", ConfigureGemma3},
+};
+
+}  // namespace
+
+const Architecture* FindArchitecture(absl::string_view name) {
+  for (const Architecture& architecture : kArchitectures) {
+    if (name == architecture.name) return &architecture;
+  }
+  return nullptr;
+}
+
+std::string ArchitectureNames() {
+  std::string names;
+  for (const Architecture& architecture : kArchitectures) {
+    absl::StrAppend(&names, names.empty() ? "" : ", ", architecture.name);
+  }
+  return names;
+}
+
+}  // namespace llm

@@ -1,0 +1,43 @@
+// Gemma 3 (text): windows on five layers of six, two rope bases, normed q and k, norms before and
+// after each part.
+#include <cmath>
+
+#include "src/model/architectures/architecture.h"
+
+namespace llm {
+
+void ConfigureGemma3(ConfigReader* reader, ModelConfig* config) {
+  ReadSizes(reader, config);
+  config->rope_pairs = RopePairs::kHalves;
+  config->activation = GateActivation::kGeluTanh;
+  config->qk_norm = true;
+  config->post_norms = true;
+  config->embedding_scale = static_cast<float>(std::sqrt(static_cast<double>(config->hidden_size)));
+  // Files do not say it: the query scale is head_dim, except in the 27B model (the one of 62
+  // layers).
+  if (config->num_layers == 62) {
+    config->attention_scale = static_cast<float>(
+        1.0 / std::sqrt(static_cast<double>(config->hidden_size) / config->num_heads));
+  }
+  config->attention_scale = reader->FloatOr("attention.scale", config->attention_scale);
+  config->attention_soft_cap = reader->FloatOr("attn_logit_softcapping", 0.0f);
+  reader->RequireZero("final_logit_softcapping");
+  reader->Harmless("vocab_size");
+
+  // Scaling stretches the global layers only.
+  const float base = reader->FloatOr("rope.freq_base", 1000000.0f);
+  const float local_base = reader->FloatOr("rope.freq_base_swa", 10000.0f);
+  const float divisor = ReadLinearRopeScaling(reader);
+  config->ropes = {MakeRope(config->rope_dim, base, divisor),
+                   MakeRope(config->rope_dim, local_base, 1.0f)};
+
+  const int window = reader->Size("attention.sliding_window", 1 << 26);
+  const int pattern = reader->SizeOr("attention.sliding_window_pattern", 1 << 10, 6);
+  for (size_t i = 0; i < config->layers.size(); ++i) {
+    const bool local = (i + 1) % static_cast<size_t>(pattern) != 0;
+    config->layers[i].window = local ? window : 0;
+    config->layers[i].rope = local ? 1 : 0;
+  }
+}
+
+}  // namespace llm

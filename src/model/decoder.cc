@@ -1,0 +1,204 @@
+// Each part adds to the residual stream through the norm that comes after it: `update` is what is
+// still to be added.
+#include "src/model/decoder.h"
+
+#include <cstring>
+#include <utility>
+
+#include "src/base/dcheck.h"
+#include "src/base/status_macros.h"
+
+namespace llm {
+namespace {
+
+template <typename FormsT>
+Activations Select(const Activations& slot, FormsT forms, int64_t rows) {
+  Activations result = slot;
+  result.rows = rows;
+  if (!forms.values) result.values = nullptr;
+  if (!forms.quants) {
+    result.quants = nullptr;
+    result.scales = nullptr;
+    result.sums = nullptr;
+  }
+  return result;
+}
+
+LinearOutput To(const LinearWeight& linear, float* out) {
+  return {
+      .weight = linear.weight, .bias = linear.bias, .out = out, .out_stride = linear.weight.rows};
+}
+
+}  // namespace
+
+Decoder::Decoder(const Model* model, const Stream& stream, const DecoderShape& shape,
+                 DecoderWorkspace workspace)
+    : model_(*model),
+      config_(model->config),
+      kernels_(*model->kernels),
+      stream_(stream),
+      shape_(shape),
+      workspace_(std::move(workspace)) {
+  for (const LayerWeights& layer : model_.weights.layers) {
+    forms_.push_back({.qkv = ReadBy({&layer.q.weight, &layer.k.weight, &layer.v.weight}),
+                      .o = ReadBy({&layer.o.weight}),
+                      .gate_up = ReadBy({&layer.gate.weight, &layer.up.weight}),
+                      .down = ReadBy({&layer.down.weight})});
+  }
+  head_forms_ = ReadBy({&model_.weights.head});
+}
+
+Decoder::Forms Decoder::ReadBy(std::initializer_list<const PackedWeight*> weights) const {
+  Forms forms;
+  for (const PackedWeight* weight : weights) {
+    // Formats of single elements are the float ones. Blocks of the others hold 32 or 256, so that
+    // groups of 32 always fit.
+    const bool integer = GetWeightFormat(weight->format).block_size > 1;
+    if (integer && !shape_.float_activations) {
+      forms.quants = true;
+    } else {
+      forms.values = true;
+    }
+  }
+  return forms;
+}
+
+absl::Status Decoder::Forward(const Batch& batch, absl::Span<const KvLayerView> kv, float* logits) {
+  const auto tokens = static_cast<int64_t>(batch.token_ids.size());
+  LLM_DCHECK(tokens > 0 && tokens <= shape_.max_tokens);
+  LLM_DCHECK(kv.size() == model_.weights.layers.size());
+  LLM_RETURN_IF_ERROR(kernels_.embed({.table = model_.weights.embedding,
+                                      .token_ids = batch.token_ids,
+                                      .scale = config_.embedding_scale,
+                                      .out = workspace_.residual},
+                                     stream_));
+  LLM_RETURN_IF_ERROR(RopeTables(batch));
+  const float* update = nullptr;  // the first layer has nothing to add
+  for (size_t layer = 0; layer < forms_.size(); ++layer) {
+    LLM_RETURN_IF_ERROR(Attention(layer, batch, kv[layer], update));
+    LLM_RETURN_IF_ERROR(FeedForward(layer, tokens));
+    update = workspace_.update;
+  }
+  return Head(batch, logits);
+}
+
+absl::Status Decoder::RopeTables(const Batch& batch) {
+  for (size_t i = 0; i < config_.ropes.size(); ++i) {
+    LLM_RETURN_IF_ERROR(kernels_.rope_table({.positions = batch.positions,
+                                             .inv_freq = config_.ropes[i].inv_freq,
+                                             .magnitude = config_.ropes[i].magnitude,
+                                             .cos_sin = workspace_.rope_tables[i]},
+                                            stream_));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Decoder::Attention(size_t layer, const Batch& batch, const KvLayerView& kv,
+                                const float* update) {
+  const LayerWeights& weights = model_.weights.layers[layer];
+  const LayerConfig& layer_config = config_.layers[layer];
+  const DecoderWorkspace& ws = workspace_;
+  const GroupBatch& group = batch.groups[static_cast<size_t>(layer_config.kv_group)];
+  const auto rows = static_cast<int64_t>(batch.token_ids.size());
+
+  const Activations normed = Select(ws.normed, forms_[layer].qkv, rows);
+  LLM_RETURN_IF_ERROR(kernels_.rms_norm({.input = update,
+                                         .residual = ws.residual,
+                                         .weight = weights.attention_norm,
+                                         .eps = config_.norm_eps,
+                                         .output = normed},
+                                        stream_));
+  const LinearOutput qkv[] = {To(weights.q, ws.q), To(weights.k, ws.k), To(weights.v, ws.v)};
+  LLM_RETURN_IF_ERROR(kernels_.linear({.activations = normed, .outputs = qkv}, stream_));
+  LLM_RETURN_IF_ERROR(
+      kernels_.rope_kv_write({.q = ws.q,
+                              .k = ws.k,
+                              .v = ws.v,
+                              .q_stride = config_.q_size(),
+                              .kv_stride = config_.kv_size(),
+                              .num_heads = config_.num_heads,
+                              .q_norm = weights.q_norm,
+                              .k_norm = weights.k_norm,
+                              .norm_eps = config_.norm_eps,
+                              .pairs = config_.rope_pairs,
+                              .rope_dim = config_.rope_dim,
+                              .cos_sin = ws.rope_tables[static_cast<size_t>(layer_config.rope)],
+                              .slot_mapping = group.slot_mapping,
+                              .kv = kv},
+                             stream_));
+  const Activations attended = Select(ws.attended, forms_[layer].o, rows);
+  LLM_RETURN_IF_ERROR(kernels_.attention({.q = ws.q,
+                                          .q_stride = config_.q_size(),
+                                          .num_heads = config_.num_heads,
+                                          .query_start = batch.query_start,
+                                          .context_lens = batch.context_lens,
+                                          .block_table = group.block_table.data(),
+                                          .max_blocks = group.max_blocks,
+                                          .kv = kv,
+                                          .scale = config_.attention_scale,
+                                          .window = layer_config.window,
+                                          .soft_cap = config_.attention_soft_cap,
+                                          .output = attended,
+                                          .workspace = ws.attention,
+                                          .workspace_bytes = ws.attention_bytes},
+                                         stream_));
+  const LinearOutput o[] = {To(weights.o, ws.update)};
+  LLM_RETURN_IF_ERROR(kernels_.linear({.activations = attended, .outputs = o}, stream_));
+  return PostNorm(weights.post_attention_norm, rows);
+}
+
+absl::Status Decoder::FeedForward(size_t layer, int64_t rows) {
+  const LayerWeights& weights = model_.weights.layers[layer];
+  const DecoderWorkspace& ws = workspace_;
+  const Activations normed = Select(ws.normed, forms_[layer].gate_up, rows);
+  LLM_RETURN_IF_ERROR(kernels_.rms_norm({.input = ws.update,
+                                         .residual = ws.residual,
+                                         .weight = weights.ffn_norm,
+                                         .eps = config_.norm_eps,
+                                         .output = normed},
+                                        stream_));
+  const LinearOutput gate_up[] = {To(weights.gate, ws.gate), To(weights.up, ws.up)};
+  LLM_RETURN_IF_ERROR(kernels_.linear({.activations = normed, .outputs = gate_up}, stream_));
+  const Activations gated = Select(ws.gated, forms_[layer].down, rows);
+  LLM_RETURN_IF_ERROR(kernels_.gate({.activation = config_.activation,
+                                     .gate = ws.gate,
+                                     .up = ws.up,
+                                     .input_stride = config_.ffn_size,
+                                     .output = gated},
+                                    stream_));
+  const LinearOutput down[] = {To(weights.down, ws.update)};
+  LLM_RETURN_IF_ERROR(kernels_.linear({.activations = gated, .outputs = down}, stream_));
+  return PostNorm(weights.post_ffn_norm, rows);
+}
+
+absl::Status Decoder::PostNorm(const float* weight, int64_t rows) {
+  if (weight == nullptr) return absl::OkStatus();
+  const Activations in_place{
+      .values = workspace_.update, .rows = rows, .cols = config_.hidden_size};
+  return kernels_.rms_norm(
+      {.input = workspace_.update, .weight = weight, .eps = config_.norm_eps, .output = in_place},
+      stream_);
+}
+
+absl::Status Decoder::Head(const Batch& batch, float* logits) {
+  if (batch.logit_rows.empty()) return absl::OkStatus();
+  const DecoderWorkspace& ws = workspace_;
+  const auto hidden = static_cast<size_t>(config_.hidden_size);
+  for (size_t i = 0; i < batch.logit_rows.size(); ++i) {
+    const auto row = static_cast<size_t>(batch.logit_rows[i]);
+    std::memcpy(ws.head_residual + i * hidden, ws.residual + row * hidden, hidden * sizeof(float));
+    std::memcpy(ws.head_update + i * hidden, ws.update + row * hidden, hidden * sizeof(float));
+  }
+  const Activations normed =
+      Select(ws.head_normed, head_forms_, static_cast<int64_t>(batch.logit_rows.size()));
+  LLM_RETURN_IF_ERROR(kernels_.rms_norm({.input = ws.head_update,
+                                         .residual = ws.head_residual,
+                                         .weight = model_.weights.output_norm,
+                                         .eps = config_.norm_eps,
+                                         .output = normed},
+                                        stream_));
+  const LinearOutput head[] = {To({.weight = model_.weights.head}, logits)};
+  return kernels_.linear({.activations = normed, .outputs = head}, stream_);
+}
+
+}  // namespace llm

@@ -1,0 +1,61 @@
+// The forward pass of a decoder-only transformer: tokens of a ragged batch in, logits of some rows
+// out.
+#pragma once
+
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "kernels/kv_layout.h"
+#include "src/model/batch.h"
+#include "src/model/decoder_workspace.h"
+#include "src/model/model.h"
+#include "src/tensor/stream.h"
+
+namespace llm {
+
+class Decoder {
+ public:
+  // The model and the workspace's memory outlive the decoder. `workspace` was laid out with
+  // `shape`.
+  Decoder(const Model* model, const Stream& stream, const DecoderShape& shape,
+          DecoderWorkspace workspace);
+
+  // Stores the batch's keys and values at its slots, and writes logits [batch.logit_rows,
+  // vocab_size]. Allocates nothing. kv: one view a layer. INVALID_ARGUMENT for a token id outside
+  // the vocabulary or a slot outside the blocks. REQUIRES: the batch is within the shape and not
+  // empty.
+  absl::Status Forward(const Batch& batch, absl::Span<const KvLayerView> kv, float* logits);
+
+ private:
+  // Which forms of its input a group of linear layers reads.
+  struct Forms {
+    bool values = false;
+    bool quants = false;
+  };
+  struct LayerForms {
+    Forms qkv;
+    Forms o;
+    Forms gate_up;
+    Forms down;
+  };
+
+  Forms ReadBy(std::initializer_list<const PackedWeight*> weights) const;
+  absl::Status RopeTables(const Batch& batch);
+  absl::Status Attention(size_t layer, const Batch& batch, const KvLayerView& kv,
+                         const float* update);
+  absl::Status FeedForward(size_t layer, int64_t rows);
+  absl::Status PostNorm(const float* weight, int64_t rows);
+  absl::Status Head(const Batch& batch, float* logits);
+
+  const Model& model_;
+  const ModelConfig& config_;
+  const KernelTable& kernels_;
+  const Stream stream_;
+  const DecoderShape shape_;
+  const DecoderWorkspace workspace_;
+  std::vector<LayerForms> forms_;  // [num_layers]
+  Forms head_forms_;
+};
+
+}  // namespace llm

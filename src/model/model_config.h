@@ -1,0 +1,91 @@
+// What a model is, as numbers: sizes, flags, and per layer which keys it sees. Read from a file's
+// header by an architecture.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kernels/gate.h"
+#include "kernels/rope.h"
+#include "src/cache/kv_groups.h"
+#include "src/loader/weight_source.h"
+
+namespace llm {
+
+// Layers of one model may turn at different speeds (Gemma 3: local and global layers).
+struct RopeVariant {
+  std::vector<float> inv_freq;  // [rope_dim / 2], scaling included
+  float magnitude = 1.0f;       // multiplies cos and sin
+};
+
+struct LayerConfig {
+  int window = 0;    // tokens that a query sees, itself included; 0: all
+  int kv_group = 0;  // index into kv_groups
+  int rope = 0;      // index into ropes
+};
+
+// Names of tensors as GGUF files have them; a layer's are "blk.<layer>.<name>.weight" (and
+// ".bias").
+struct TensorNames {
+  const char* embedding = "token_embd";
+  const char* output_norm = "output_norm";
+  const char* head = "output";
+  const char* rope_factors = "rope_freqs";
+  const char* attention_norm = "attn_norm";
+  const char* q = "attn_q";
+  const char* k = "attn_k";
+  const char* v = "attn_v";
+  const char* o = "attn_output";
+  const char* q_norm = "attn_q_norm";
+  const char* k_norm = "attn_k_norm";
+  const char* post_attention_norm = "post_attention_norm";
+  const char* ffn_norm = "ffn_norm";
+  const char* gate = "ffn_gate";
+  const char* up = "ffn_up";
+  const char* down = "ffn_down";
+  const char* post_ffn_norm = "post_ffw_norm";
+};
+
+struct ModelConfig {
+  std::string architecture;  // "llama"
+  int hidden_size = 0;
+  int num_layers = 0;
+  int num_heads = 0;
+  int num_kv_heads = 0;
+  int head_dim = 0;
+  int ffn_size = 0;
+  int vocab_size = 0;
+  int context_length = 0;  // tokens that the model was trained for
+  float norm_eps = 0;
+
+  float embedding_scale = 1.0f;
+  float attention_scale = 0;     // multiplies q k
+  float attention_soft_cap = 0;  // 0: none
+  GateActivation activation = GateActivation::kSilu;
+  RopePairs rope_pairs = RopePairs::kHalves;
+  int rope_dim = 0;
+
+  bool qk_norm = false;  // q and k are normed per head
+  bool post_norms =
+      false;  // the outputs of attention and feed-forward are normed before they are added
+  bool may_have_biases = false;  // linear layers take a bias where the file has one
+  bool tied_embeddings = false;  // the head is the embedding table
+  bool rope_factors = false;  // the file has a tensor that divides inv_freq; LoadModel applies it
+
+  TensorNames names;
+  std::vector<RopeVariant> ropes;
+  std::vector<LayerConfig> layers;     // [num_layers]
+  std::vector<KvGroupSpec> kv_groups;  // full attention first
+
+  int q_size() const { return num_heads * head_dim; }
+  int kv_size() const { return num_kv_heads * head_dim; }
+};
+
+// Reads nothing but the header. NOT_FOUND for a missing key, INVALID_ARGUMENT for an impossible
+// value, UNIMPLEMENTED for an architecture, a key in the architecture's namespace, or a value of
+// one that this library does not know: all by name.
+absl::StatusOr<ModelConfig> ReadModelConfig(const WeightSource& source);
+
+}  // namespace llm

@@ -1,0 +1,168 @@
+// Loading is cut into pieces of whole row tiles. Batches of pieces are read and packed in parallel;
+// between batches the caller hears of the progress and may stop.
+#include "src/model/weights.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "src/base/math.h"
+#include "src/base/status_macros.h"
+#include "src/model/tensor_list.h"
+
+namespace llm {
+namespace {
+
+constexpr int64_t kStagingBytes =
+    1 << 20;  // large enough for sequential reads, small enough to stay in a cache
+constexpr int kPiecesPerThread = 8;  // a batch of 8 MiB per thread: progress every few milliseconds
+
+struct Piece {
+  const TensorSlot* slot = nullptr;
+  int64_t row_begin = 0;
+  int64_t num_rows = 0;
+  int64_t row_bytes = 0;
+};
+
+Piece WholeVector(const TensorSlot& slot) {
+  return {.slot = &slot,
+          .row_begin = 0,
+          .num_rows = 1,
+          .row_bytes = static_cast<int64_t>(slot.tensor->size_bytes)};
+}
+
+void AppendPieces(const TensorSlot& slot, std::vector<Piece>* pieces) {
+  const int64_t rows = slot.matrix->rows;
+  const int64_t row_bytes = RowBytes(GetWeightFormat(slot.matrix->format), slot.matrix->cols);
+  const int64_t tiles = std::max<int64_t>(1, kStagingBytes / (row_bytes * kPackTileRows));
+  for (int64_t begin = 0; begin < rows; begin += tiles * kPackTileRows) {
+    pieces->push_back({.slot = &slot,
+                       .row_begin = begin,
+                       .num_rows = std::min(rows - begin, tiles * kPackTileRows),
+                       .row_bytes = row_bytes});
+  }
+}
+
+class Packer {
+ public:
+  Packer(const WeightSource& source, const WeightsOptions& options, std::byte* storage)
+      : source_(source), options_(options), storage_(storage) {}
+
+  absl::Status Run(const TensorList& list, LoadProgress progress);
+
+ private:
+  absl::Status RunBatch(const Piece* pieces, int count);
+  absl::Status Load(const Piece& piece, std::byte* staging) const;
+
+  const WeightSource& source_;
+  const WeightsOptions& options_;
+  std::byte* const storage_;
+  Buffer staging_;  // staging_bytes_ per worker
+  size_t staging_bytes_ = 0;
+};
+
+absl::Status Packer::Run(const TensorList& list, LoadProgress progress) {
+  std::vector<Piece> pieces;
+  for (const TensorSlot& slot : list.slots) {
+    if (slot.vector != nullptr) {
+      pieces.push_back(WholeVector(slot));
+    } else {
+      AppendPieces(slot, &pieces);
+    }
+  }
+  uint64_t total_bytes = 0;
+  for (const Piece& piece : pieces) {
+    const int64_t bytes = piece.num_rows * piece.row_bytes;
+    staging_bytes_ = std::max(staging_bytes_, RoundUp(static_cast<size_t>(bytes), size_t{64}));
+    total_bytes += static_cast<uint64_t>(bytes);
+  }
+  const int threads = options_.pool->num_threads();
+  LLM_ASSIGN_OR_RETURN(
+      staging_, Buffer::Allocate(options_.allocator, staging_bytes_ * static_cast<size_t>(threads),
+                                 "staging memory of the loader"));
+  uint64_t done_bytes = 0;
+  const size_t batch = static_cast<size_t>(threads) * kPiecesPerThread;
+  for (size_t begin = 0; begin < pieces.size(); begin += batch) {
+    const size_t count = std::min(batch, pieces.size() - begin);
+    LLM_RETURN_IF_ERROR(RunBatch(&pieces[begin], static_cast<int>(count)));
+    for (size_t i = begin; i < begin + count; ++i) {
+      done_bytes += static_cast<uint64_t>(pieces[i].num_rows * pieces[i].row_bytes);
+    }
+    LLM_RETURN_IF_ERROR(progress(done_bytes, total_bytes));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Packer::RunBatch(const Piece* pieces, int count) {
+  std::vector<absl::Status> statuses(static_cast<size_t>(count));
+  options_.pool->ParallelFor(count, [&](int task, int worker) {
+    std::byte* staging = staging_.data() + staging_bytes_ * static_cast<size_t>(worker);
+    statuses[static_cast<size_t>(task)] = Load(pieces[task], staging);
+  });
+  for (const absl::Status& status : statuses) LLM_RETURN_IF_ERROR(status);
+  return absl::OkStatus();
+}
+
+absl::Status Packer::Load(const Piece& piece, std::byte* staging) const {
+  const TensorInfo& tensor = *piece.slot->tensor;
+  LLM_RETURN_IF_ERROR(source_.Read(tensor, static_cast<uint64_t>(piece.row_begin * piece.row_bytes),
+                                   static_cast<uint64_t>(piece.num_rows * piece.row_bytes),
+                                   staging));
+  std::byte* destination = storage_ + piece.slot->offset;
+  if (piece.slot->matrix == nullptr) {
+    GetWeightFormat(tensor.format)
+        .decode(staging, tensor.shape[0], reinterpret_cast<float*>(destination));
+    return absl::OkStatus();
+  }
+  return options_.kernels->pack_rows({.weight = *piece.slot->matrix,
+                                      .row_begin = piece.row_begin,
+                                      .num_rows = piece.num_rows,
+                                      .source = staging,
+                                      .destination = destination});
+}
+
+// The bytes that a tensor occupies follow from its shape, which was checked; a source that says
+// otherwise is broken.
+absl::Status CheckTensorBytes(const TensorSlot& slot) {
+  const WeightFormatInfo& info = GetWeightFormat(slot.tensor->format);
+  const int64_t rows = slot.matrix != nullptr ? slot.matrix->rows : 1;
+  const int64_t expected = rows * RowBytes(info, slot.tensor->shape.back());
+  if (slot.tensor->size_bytes == static_cast<uint64_t>(expected)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("tensor ", slot.tensor->name, ": expected ",
+                                                 expected, " bytes, file has ",
+                                                 slot.tensor->size_bytes));
+}
+
+}  // namespace
+
+absl::StatusOr<size_t> WeightsBytes(const WeightSource& source, const ModelConfig& config,
+                                    const KernelTable& kernels) {
+  Weights weights;
+  LLM_ASSIGN_OR_RETURN(const TensorList list,
+                       ListTensors(source, config, kernels.packed_bytes, &weights));
+  for (const TensorSlot& slot : list.slots) LLM_RETURN_IF_ERROR(CheckTensorBytes(slot));
+  return list.total_bytes;
+}
+
+absl::StatusOr<Weights> LoadWeights(const WeightSource& source, const ModelConfig& config,
+                                    const WeightsOptions& options, LoadProgress progress) {
+  Weights weights;
+  LLM_ASSIGN_OR_RETURN(const TensorList list,
+                       ListTensors(source, config, options.kernels->packed_bytes, &weights));
+  for (const TensorSlot& slot : list.slots) LLM_RETURN_IF_ERROR(CheckTensorBytes(slot));
+  LLM_ASSIGN_OR_RETURN(weights.storage,
+                       Buffer::Allocate(options.allocator, list.total_bytes, "weights"));
+  for (const TensorSlot& slot : list.slots) {
+    const std::byte* data = weights.storage.data() + slot.offset;
+    if (slot.matrix != nullptr) {
+      slot.matrix->data = data;
+    } else {
+      *slot.vector = reinterpret_cast<const float*>(data);
+    }
+  }
+  LLM_RETURN_IF_ERROR(Packer(source, options, weights.storage.data()).Run(list, progress));
+  if (config.tied_embeddings) weights.head = weights.embedding;
+  return weights;
+}
+
+}  // namespace llm

@@ -1,0 +1,71 @@
+// The weights of a model in the form that one backend wants, and the one list that says which
+// tensors they come from.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kernels/kernel_table.h"
+#include "src/base/thread_pool.h"
+#include "src/loader/weight_source.h"
+#include "src/model/model_config.h"
+#include "src/tensor/buffer.h"
+
+namespace llm {
+
+struct LinearWeight {
+  PackedWeight weight;          // [outputs, inputs]
+  const float* bias = nullptr;  // [outputs] or null
+};
+
+struct LayerWeights {
+  const float* attention_norm = nullptr;       // [hidden_size]
+  LinearWeight q;                              // [num_heads * head_dim, hidden_size]
+  LinearWeight k;                              // [num_kv_heads * head_dim, hidden_size]
+  LinearWeight v;                              // [num_kv_heads * head_dim, hidden_size]
+  LinearWeight o;                              // [hidden_size, num_heads * head_dim]
+  const float* q_norm = nullptr;               // [head_dim] or null
+  const float* k_norm = nullptr;               // [head_dim] or null
+  const float* post_attention_norm = nullptr;  // [hidden_size] or null
+  const float* ffn_norm = nullptr;             // [hidden_size]
+  LinearWeight gate;                           // [ffn_size, hidden_size]
+  LinearWeight up;                             // [ffn_size, hidden_size]
+  LinearWeight down;                           // [hidden_size, ffn_size]
+  const float* post_ffn_norm = nullptr;        // [hidden_size] or null
+};
+
+struct Weights {
+  PackedWeight embedding;               // [vocab_size, hidden_size]
+  PackedWeight head;                    // [vocab_size, hidden_size]; the embedding itself when tied
+  const float* output_norm = nullptr;   // [hidden_size]
+  const float* rope_factors = nullptr;  // [rope_dim / 2] or null
+  std::vector<LayerWeights> layers;     // [num_layers]
+  Buffer storage;                       // what all of the pointers above point into
+};
+
+struct WeightsOptions {
+  const KernelTable* kernels = nullptr;
+  ThreadPool* pool = nullptr;
+  Allocator* allocator = nullptr;
+};
+
+// Called on the loading thread with the file bytes packed so far and in all; an error ends the load
+// with it.
+using LoadProgress = absl::FunctionRef<absl::Status(uint64_t done_bytes, uint64_t total_bytes)>;
+
+// Bytes that LoadWeights will hold once it is done, from the header alone, with the checks that
+// LoadWeights makes: NOT_FOUND for a missing tensor, INVALID_ARGUMENT for a shape ("tensor
+// blk.3.attn_q.weight: expected [2048, 2048], file has [2048, 1024]"), UNIMPLEMENTED for a tensor
+// that the architecture does not use.
+absl::StatusOr<size_t> WeightsBytes(const WeightSource& source, const ModelConfig& config,
+                                    const KernelTable& kernels);
+
+// Reads and packs everything, through at most 1 MiB (or one tile of rows) of staging memory per
+// thread. Values that are not finite pass: they show up as logits that are not.
+absl::StatusOr<Weights> LoadWeights(const WeightSource& source, const ModelConfig& config,
+                                    const WeightsOptions& options, LoadProgress progress);
+
+}  // namespace llm

@@ -1,0 +1,59 @@
+// Flattens a step plan into the arrays of a Batch, in memory that was planned for the largest step.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "src/cache/kv_groups.h"
+#include "src/model/arena.h"
+#include "src/model/batch.h"
+#include "src/scheduler/step_plan.h"
+
+namespace llm {
+
+struct BatchShape {
+  int max_tokens = 0;
+  int max_sequences = 0;
+  int max_logit_rows = 0;
+  int max_context = 0;
+  int block_size = 16;
+  std::vector<KvGroupSpec> groups;
+  std::vector<int> num_blocks;  // [groups]
+};
+
+class BatchBuilder {
+ public:
+  // Takes the arrays from `arena`, whose memory outlives the builder.
+  BatchBuilder(BatchShape shape, Arena* arena);
+
+  // The spans are valid until the next Build. INTERNAL, with the numbers, for a plan that is beyond
+  // the shape, names tokens that a sequence does not have, or needs a block that its table does not
+  // hold: a bug of the scheduler's must not reach memory.
+  absl::StatusOr<Batch> Build(const StepPlan& plan);
+
+ private:
+  struct Group {
+    int32_t* slot_mapping = nullptr;  // [max_tokens]
+    int32_t* block_table = nullptr;   // [max_sequences, max_blocks]
+  };
+
+  absl::Status Check(const StepPlan& plan) const;
+  absl::Status FillGroup(size_t group, const StepPlan& plan);
+  absl::Status FillRow(size_t group, const ScheduledChunk& chunk, int32_t* row,
+                       int32_t* slots) const;
+
+  const BatchShape shape_;
+  const int64_t max_blocks_;
+  int32_t* token_ids_;
+  int32_t* positions_;
+  int32_t* query_start_;
+  int32_t* context_lens_;
+  int32_t* logit_rows_;
+  std::vector<Group> groups_;
+  std::vector<GroupBatch> group_batches_;  // what the batch's span points to
+};
+
+}  // namespace llm

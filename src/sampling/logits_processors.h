@@ -1,0 +1,65 @@
+// Which ids of a row may be drawn: top-k, top-p and min-p, each a cut through the ids in descending
+// order of their logits.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "absl/types/span.h"
+
+namespace llm {
+
+// A logit as an integer of the same order; both zeros are one.
+inline uint32_t OrderedKey(float logit) {
+  const uint32_t bits = std::bit_cast<uint32_t>(logit + 0.0f);
+  return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
+}
+
+// Keeps every id whose key is above `key`, and the first `num_ties` ids, by id, whose key equals
+// it.
+struct Cut {
+  uint32_t key = 0;
+  int64_t num_ties = INT64_MAX;  // the default keeps everything
+};
+
+// The cut that keeps less. Cuts through one order are nested, so this is their intersection.
+Cut Stricter(const Cut& a, const Cut& b);
+
+// Walks a row in id order and says which ids the cut keeps.
+class CutFilter {
+ public:
+  explicit CutFilter(const Cut& cut) : key_(cut.key), ties_left_(cut.num_ties) {}
+  bool Keeps(float logit) {
+    const uint32_t key = OrderedKey(logit);
+    if (key != key_) return key > key_;
+    return ties_left_-- > 0;
+  }
+
+ private:
+  uint32_t key_;
+  int64_t ties_left_;
+};
+
+// exp((logit - max) / temperature), 1 for the maximum and 0 from -87 down, where a float has no
+// normal numbers left. Relative error below 3e-7, the same on every machine.
+struct Weigher {
+  float max = 0;
+  float temperature = 1;
+  float operator()(float logit) const;
+};
+
+// Ids of one block of the vocabulary: the sums of a draw are split at multiples of it, and its
+// fixed length lets the compiler use vector registers.
+inline constexpr size_t kVocabBlock = 256;
+// weights[i] = weigher(logits[i]) for a whole block.
+void WeighBlock(const float* logits, const Weigher& weigher, float* weights);
+
+// The k largest, the lower id at a tie. 0 < k.
+Cut TopKCut(absl::Span<const float> logits, int64_t k);
+// The fewest, largest first, of those that `kept` keeps whose share of their weight is at least p;
+// at least one.
+Cut TopPCut(absl::Span<const float> logits, const Cut& kept, const Weigher& weigher, double p);
+// Those whose weight is at least min_p of the largest one's.
+Cut MinPCut(const Weigher& weigher, float min_p);
+
+}  // namespace llm

@@ -1,0 +1,121 @@
+// Who may start running: arithmetic over the blocks that its known tokens will take.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "src/cache/window.h"
+#include "src/scheduler/scheduler_impl.h"
+
+namespace llm {
+
+// Alone, a sequence can take every block of every group, and its chunks shrink to one token: a full
+// group must hold all of it, a window group the window and the block being filled.
+absl::Status SchedulerImpl::CheckFits(int64_t num_prompt_tokens, int64_t max_new_tokens) const {
+  if (num_prompt_tokens < 1 || max_new_tokens < 1) {
+    return absl::InvalidArgumentError(absl::StrCat("request: ", num_prompt_tokens,
+                                                   " prompt tokens and ", max_new_tokens,
+                                                   " new tokens; each must be at least 1"));
+  }
+  // Compared without the sum, which a caller's number could overflow.
+  if (num_prompt_tokens > options_.max_context_tokens ||
+      max_new_tokens > options_.max_context_tokens - num_prompt_tokens) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("request: ", num_prompt_tokens, " prompt tokens and ", max_new_tokens,
+                     " new tokens exceed the context of ", options_.max_context_tokens));
+  }
+  const int64_t num_tokens = num_prompt_tokens + max_new_tokens;
+  for (int g = 0; g < blocks_.num_groups(); ++g) {
+    const int64_t needed = PeakBlocks(num_tokens, 1, blocks_.window(g), options_.block_size);
+    if (needed <= blocks_.pool(g).num_blocks()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("request: ", num_prompt_tokens, " prompt tokens and ", max_new_tokens,
+                     " new tokens need ", needed, " blocks of ", options_.block_size,
+                     " tokens in kv group ", g, ", which has ", blocks_.pool(g).num_blocks()));
+  }
+  return absl::OkStatus();
+}
+
+void SchedulerImpl::AdmitWaiting(Step* step) {
+  while (!waiting_.empty() && step->budget() > 0 &&
+         running_.size() < static_cast<size_t>(options_.max_sequences)) {
+    Sequence* sequence = waiting_.front();
+    const PrefixMatch match = MatchPrefix(*sequence);
+    // With nothing running every block is available, and CheckFits has promised that this is
+    // enough.
+    if (!running_.empty() && !MayAdmit(*sequence, match, step->max_tokens)) return;
+    waiting_.erase(waiting_.begin());
+    sequence->status = SequenceStatus::kRunning;
+    Insert(&running_, sequence);
+    TakeMatch(match, sequence, &step->plan);
+    if (sequence->max_computed_tokens == 0) sequence->stats.first_scheduled_ns = step->now_ns;
+    const int32_t length = std::min(step->budget(), LongestChunk(*sequence));
+    AddChunk(sequence, length, /*admitted=*/true, step);
+  }
+}
+
+PrefixMatch SchedulerImpl::MatchPrefix(const Sequence& sequence) const {
+  if (!UsesPrefixCache(sequence)) return PrefixMatch();
+  // The last known token is always computed, since its logits choose the next.
+  return blocks_.Match(sequence.request.cache_salt, sequence.request.adapter_id, sequence.tokens,
+                       sequence.num_tokens() - 1);
+}
+
+// All known tokens must fit beside what the running ones still need for theirs, with one block for
+// each of them to grow into: then preemption is rare. A window group counts what one chunk of the
+// whole step needs at once.
+bool SchedulerImpl::MayAdmit(const Sequence& sequence, const PrefixMatch& match,
+                             int32_t max_step_tokens) const {
+  const std::vector<BlockManager::MatchUse> use = blocks_.Use(match);
+  for (int g = 0; g < blocks_.num_groups(); ++g) {
+    const BlockManager::MatchUse& matched = use[static_cast<size_t>(g)];
+    const int64_t peak =
+        PeakBlocks(sequence.num_tokens(), max_step_tokens, blocks_.window(g), options_.block_size);
+    const int64_t partial_source = match.partial_tokens > 0 ? 1 : 0;
+    const int64_t needed = std::max<int64_t>(peak - matched.blocks, 1) + partial_source;
+    const int64_t available = blocks_.pool(g).num_available() - matched.unheld;
+    if (needed + OutstandingBlocks(g, max_step_tokens) > available) return false;
+  }
+  return true;
+}
+
+int64_t SchedulerImpl::OutstandingBlocks(int group, int32_t max_step_tokens) const {
+  int64_t outstanding = 0;
+  for (const Sequence* sequence : running_) {
+    const int32_t first =
+        FirstNeededBlock(sequence->num_computed_tokens, blocks_.window(group), options_.block_size);
+    const int64_t held =
+        static_cast<int64_t>(sequence->block_tables[static_cast<size_t>(group)].size()) - first;
+    const int64_t peak = PeakBlocks(sequence->num_tokens(), max_step_tokens, blocks_.window(group),
+                                    options_.block_size);
+    outstanding += std::max<int64_t>(peak - held, 0) + 1;
+  }
+  return outstanding;
+}
+
+// The partly matching block is copied, never shared, since this sequence will write into it. Its
+// source is pinned before anything is allocated; both must be there, or the copy is forgone.
+void SchedulerImpl::TakeMatch(const PrefixMatch& match, Sequence* sequence, StepPlan* plan) {
+  if (!UsesPrefixCache(*sequence)) return;
+  blocks_.TakeBlocks(match, &sequence->block_tables);
+  sequence->num_computed_tokens = match.num_blocks * options_.block_size;
+  bool copies = match.partial_tokens > 0;
+  for (int g = 0; g < blocks_.num_groups(); ++g) copies &= blocks_.pool(g).num_available() >= 2;
+  const size_t first_copy = plan->block_copies.size();
+  for (int g = 0; copies && g < blocks_.num_groups(); ++g) {
+    BlockCopy copy;
+    copy.group = g;
+    copy.source = blocks_.PrefixBlock(match.partial_node, g);
+    copy.tokens = match.partial_tokens;
+    blocks_.AddRef(g, copy.source);
+    plan->block_copies.push_back(copy);
+  }
+  sequence->prefix_node =
+      blocks_.Enter(match.node, sequence->request.cache_salt, sequence->request.adapter_id);
+  for (size_t i = first_copy; i < plan->block_copies.size(); ++i) {
+    BlockCopy& copy = plan->block_copies[i];
+    copy.destination = blocks_.Allocate(copy.group);
+    sequence->block_tables[static_cast<size_t>(copy.group)].push_back(copy.destination);
+  }
+  if (copies) sequence->num_computed_tokens += match.partial_tokens;
+}
+
+}  // namespace llm

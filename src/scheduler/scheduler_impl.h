@@ -1,0 +1,89 @@
+// The scheduler's state and steps; each group of functions has its own file.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "src/cache/block_manager.h"
+#include "src/scheduler/scheduler.h"
+
+namespace llm {
+
+class SchedulerImpl : public Scheduler {
+ public:
+  explicit SchedulerImpl(const SchedulerOptions& options);
+
+  // scheduler.cc
+  void Add(Sequence* sequence) override;
+  void Remove(Sequence* sequence) override;
+  StepPlan Plan(int32_t max_step_tokens, int64_t now_ns) override;
+  void FlushPrefixCache() override { blocks_.Flush(); }
+  SchedulerCounters counters() const override;
+  std::vector<const Sequence*> Running() const override;
+  std::vector<const Sequence*> Waiting() const override;
+  // admission.cc
+  absl::Status CheckFits(int64_t num_prompt_tokens, int64_t max_new_tokens) const override;
+  // commit.cc
+  void Commit(const StepPlan& plan) override;
+  void Rollback(const StepPlan& plan) override;
+  // invariants.cc
+  absl::Status CheckInvariants() const override;
+
+ private:
+  using Queue = std::vector<Sequence*>;  // most important first
+
+  // One Plan call's state.
+  struct Step {
+    StepPlan plan;
+    int32_t max_tokens = 0;
+    int64_t now_ns = 0;
+    bool preempted = false;
+    int32_t budget() const { return max_tokens - plan.num_tokens; }
+  };
+
+  // Whether `a` goes before `b`: a total order, by priority where the policy is kPriority, then by
+  // arrival.
+  bool MoreImportant(const Sequence& a, const Sequence& b) const;
+  void Insert(Queue* queue, Sequence* sequence);
+  void Erase(Queue* queue, Sequence* sequence);
+  bool UsesPrefixCache(const Sequence& sequence) const {
+    return blocks_.prefix_cache_enabled() && sequence.request.use_prefix_cache;
+  }
+  // Gives back blocks and prefix place; num_computed_tokens says how many of its tokens the blocks
+  // really hold.
+  void ReleaseBlocks(Sequence* sequence);
+
+  // admission.cc
+  void AdmitWaiting(Step* step);
+  bool MayAdmit(const Sequence& sequence, const PrefixMatch& match, int32_t max_step_tokens) const;
+  int64_t OutstandingBlocks(int group, int32_t max_step_tokens) const;
+  PrefixMatch MatchPrefix(const Sequence& sequence) const;
+  void TakeMatch(const PrefixMatch& match, Sequence* sequence, StepPlan* plan);
+
+  // chunking.cc
+  void ScheduleRunning(bool decodes, Step* step);
+  int32_t LongestChunk(const Sequence& sequence) const;
+  void AddChunk(Sequence* sequence, int32_t length, bool admitted, Step* step);
+
+  // preemption.cc
+  bool MakeRoom(Sequence* sequence, Step* step);
+  Sequence* PickVictim(const Sequence& needy) const;
+  void Preempt(Sequence* sequence, Step* step);
+
+  // commit.cc
+  void CountAdmission(Sequence* sequence);
+  void FinishCopies(const StepPlan& plan);
+
+  const SchedulerOptions options_;
+  BlockManager blocks_;
+  Queue running_;
+  Queue waiting_;
+  uint64_t next_arrival_index_ = 0;
+  bool plan_outstanding_ = false;
+  std::vector<BlockCopy>
+      pinned_copies_;  // of the outstanding plan: their sources hold one reference each
+  SchedulerCounters counters_;
+};
+
+}  // namespace llm

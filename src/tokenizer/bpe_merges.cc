@@ -1,0 +1,73 @@
+// Texts are looked up once, here; encoding compares ids only.
+#include "src/tokenizer/bpe_merges.h"
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "src/base/status_macros.h"
+#include "src/tokenizer/byte_alphabet.h"
+
+namespace llm {
+namespace {
+
+// A product with a 64-bit odd constant moves every bit of both ids into the upper half, which the
+// table reads.
+uint64_t HashPair(int32_t left, int32_t right) {
+  uint64_t key =
+      (static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32) | static_cast<uint32_t>(right);
+  key ^= key >> 29;
+  key *= 0x9E3779B97F4A7C15u;
+  key ^= key >> 32;
+  return key * 0xD6E8FEB86659FD93u;
+}
+
+absl::Status MergeError(size_t rank, absl::string_view text, absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat("tokenizer: merge ", rank, " (\"",
+                                                 absl::CEscape(text.substr(0, 80)), "\") ", what));
+}
+
+absl::StatusOr<BpeMerge> ParseMerge(const Vocabulary& vocabulary, size_t rank,
+                                    absl::string_view text) {
+  const size_t space = text.find(' ');
+  if (space == absl::string_view::npos || space == 0 || space + 1 == text.size() ||
+      text.find(' ', space + 1) != absl::string_view::npos) {
+    return MergeError(rank, text, "is not two texts with one space between them");
+  }
+  std::string bytes;
+  if (!DecodeByteAlphabet(text.substr(0, space), &bytes)) {
+    return MergeError(rank, text, "has a character outside the byte alphabet");
+  }
+  const size_t left_size = bytes.size();
+  if (!DecodeByteAlphabet(text.substr(space + 1), &bytes)) {
+    return MergeError(rank, text, "has a character outside the byte alphabet");
+  }
+  const absl::string_view view = bytes;
+  const BpeMerge merge = {vocabulary.FindPiece(view.substr(0, left_size)),
+                          vocabulary.FindPiece(view.substr(left_size)), vocabulary.FindPiece(view)};
+  if (merge.left < 0) return MergeError(rank, text, "names no token on its left");
+  if (merge.right < 0) return MergeError(rank, text, "names no token on its right");
+  if (merge.result < 0) return MergeError(rank, text, "gives no token");
+  return merge;
+}
+
+}  // namespace
+
+absl::StatusOr<BpeMerges> BpeMerges::Create(const Vocabulary& vocabulary,
+                                            const std::vector<std::string>& merges) {
+  BpeMerges result(merges.size());
+  for (size_t rank = 0; rank < merges.size(); ++rank) {
+    LLM_ASSIGN_OR_RETURN(const BpeMerge merge, ParseMerge(vocabulary, rank, merges[rank]));
+    if (result.FindRank(merge.left, merge.right) == kNone) {
+      result.index_.Insert(HashPair(merge.left, merge.right), static_cast<uint32_t>(rank));
+    }
+    result.merges_.push_back(merge);
+  }
+  return result;
+}
+
+uint32_t BpeMerges::FindRank(int32_t left, int32_t right) const {
+  return index_.Find(HashPair(left, right), [&](uint32_t rank) {
+    return merges_[rank].left == left && merges_[rank].right == right;
+  });
+}
+
+}  // namespace llm

@@ -1,0 +1,41 @@
+// The merge rules of a byte-level BPE model, by the pair of tokens that they join.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "src/tokenizer/index_table.h"
+#include "src/tokenizer/vocabulary.h"
+
+namespace llm {
+
+struct BpeMerge {
+  int32_t left;
+  int32_t right;
+  int32_t result;
+};
+
+class BpeMerges {
+ public:
+  static constexpr uint32_t kNone = IndexTable::kNone;
+
+  // `merges`: "left right" in the byte alphabet, the most important first; of two equal ones the
+  // first counts. INVALID_ARGUMENT for one that is malformed or that names, or gives, no token.
+  static absl::StatusOr<BpeMerges> Create(const Vocabulary& vocabulary,
+                                          const std::vector<std::string>& merges);
+
+  // The rank of the merge of two tokens (lower merges earlier), or kNone.
+  uint32_t FindRank(int32_t left, int32_t right) const;
+  const BpeMerge& merge(uint32_t rank) const { return merges_[rank]; }
+  size_t size_bytes() const { return merges_.capacity() * sizeof(BpeMerge) + index_.size_bytes(); }
+
+ private:
+  explicit BpeMerges(size_t num_merges) : index_(num_merges) { merges_.reserve(num_merges); }
+
+  std::vector<BpeMerge> merges_;  // by rank
+  IndexTable index_;
+};
+
+}  // namespace llm

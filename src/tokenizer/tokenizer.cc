@@ -1,0 +1,145 @@
+// Puts the parts together: control tokens here, everything else in the model's text encoder.
+#include "src/tokenizer/tokenizer.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "src/base/dcheck.h"
+#include "src/base/status_macros.h"
+#include "src/tokenizer/added_token_matcher.h"
+#include "src/tokenizer/bpe_encoder.h"
+#include "src/tokenizer/spm_encoder.h"
+#include "src/tokenizer/text_encoder.h"
+#include "src/tokenizer/tokenizer_spec_check.h"
+#include "src/tokenizer/vocabulary.h"
+
+namespace llm {
+namespace {
+
+// Not part of a text: rendered only on request, and written out only with parse_special.
+bool IsSpecial(TokenType type) {
+  return type == TokenType::kControl || type == TokenType::kUnknown;
+}
+
+std::vector<int32_t> AddedIds(const TokenizerSpec& spec, bool with_special) {
+  std::vector<int32_t> ids;
+  for (size_t id = 0; id < spec.types.size(); ++id) {
+    const TokenType type = spec.types[id];
+    if (type == TokenType::kUserDefined || (with_special && IsSpecial(type))) {
+      ids.push_back(static_cast<int32_t>(id));
+    }
+  }
+  return ids;
+}
+
+class VocabularyTokenizer final : public Tokenizer {
+ public:
+  // `spec` has given its tokens to `vocabulary`.
+  VocabularyTokenizer(TokenizerSpec spec, Vocabulary vocabulary)
+      : Tokenizer(std::move(spec)),
+        vocabulary_(std::move(vocabulary)),
+        user_defined_(&vocabulary_, AddedIds(spec_, false)),
+        added_(&vocabulary_, AddedIds(spec_, true)) {
+    vocab_size_ = vocabulary_.size();
+  }
+
+  absl::Status Init() {
+    auto encoder = spec_.model == TokenizerModel::kBpe
+                       ? BpeEncoder::Create(spec_, &vocabulary_, &user_defined_)
+                       : SpmEncoder::Create(&spec_, &vocabulary_, &user_defined_);
+    LLM_ASSIGN_OR_RETURN(encoder_, std::move(encoder));
+    spec_.merges = {};
+    spec_.scores = {};
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::vector<int32_t>> Encode(absl::string_view text,
+                                              const EncodeOptions& options) const override {
+    if (text.size() > kMaxTextBytes) {
+      return absl::ResourceExhaustedError(absl::StrCat("tokenizer: a text of ", text.size(),
+                                                       " bytes, at most ", kMaxTextBytes,
+                                                       " can be encoded at once"));
+    }
+    std::vector<int32_t> ids;
+    if (options.add_special && spec_.add_bos) ids.push_back(spec_.bos_id);
+    LLM_RETURN_IF_ERROR(options.parse_special ? EncodeWithSpecial(text, &ids)
+                                              : encoder_->Encode(text, &ids));
+    if (options.add_special && spec_.add_eos) ids.push_back(spec_.eos_id);
+    return ids;
+  }
+
+  absl::string_view TokenBytes(int32_t id, bool render_special) const override {
+    LLM_DCHECK(id >= 0 && id < vocab_size());
+    if (!render_special && IsSpecial(TypeOf(spec_, static_cast<size_t>(id)))) return "";
+    return vocabulary_.Bytes(id);
+  }
+
+  int32_t FindToken(absl::string_view text) const override {
+    const int32_t id = added_.Find(text);
+    return id >= 0 ? id : vocabulary_.FindPiece(text);
+  }
+
+  uint64_t size_bytes() const override {
+    return sizeof(*this) + vocabulary_.size_bytes() + user_defined_.size_bytes() +
+           added_.size_bytes() + encoder_->size_bytes() + spec_.types.capacity();
+  }
+
+ private:
+  // Cuts at control tokens; user-defined ones are stepped over as a whole, the encoder finds them
+  // again.
+  absl::Status EncodeWithSpecial(absl::string_view text, std::vector<int32_t>* ids) const {
+    size_t begin = 0;
+    for (size_t at = 0; at < text.size() && !added_.empty();) {
+      const int32_t id = added_.MatchPrefix(text.substr(at));
+      if (id >= 0 && IsSpecial(TypeOf(spec_, static_cast<size_t>(id)))) {
+        if (at > begin) LLM_RETURN_IF_ERROR(encoder_->Encode(text.substr(begin, at - begin), ids));
+        ids->push_back(id);
+        begin = at + vocabulary_.Bytes(id).size();
+      }
+      at += id >= 0 ? vocabulary_.Bytes(id).size() : 1;
+    }
+    return begin < text.size() ? encoder_->Encode(text.substr(begin), ids) : absl::OkStatus();
+  }
+
+  Vocabulary vocabulary_;
+  AddedTokenMatcher user_defined_;
+  AddedTokenMatcher added_;  // user-defined, control and unknown
+  std::unique_ptr<TextEncoder> encoder_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Create(TokenizerSpec spec) {
+  LLM_RETURN_IF_ERROR(CheckTokenizerSpec(spec));
+  LLM_ASSIGN_OR_RETURN(Vocabulary vocabulary, Vocabulary::Create(&spec));
+  auto tokenizer = std::make_unique<VocabularyTokenizer>(std::move(spec), std::move(vocabulary));
+  LLM_RETURN_IF_ERROR(tokenizer->Init());
+  return tokenizer;
+}
+
+bool Tokenizer::IsControl(int32_t id) const {
+  return id >= 0 && static_cast<size_t>(id) < spec_.types.size() &&
+         spec_.types[static_cast<size_t>(id)] == TokenType::kControl;
+}
+
+absl::StatusOr<std::string> Tokenizer::Decode(absl::Span<const int32_t> ids,
+                                              bool render_special) const {
+  std::string text;
+  bool at_start = spec_.model == TokenizerModel::kSpm && spec_.add_space_prefix;
+  for (int32_t id : ids) {
+    if (id < 0 || id >= vocab_size()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("tokenizer: token id ", id, " is not in the vocabulary of ", vocab_size()));
+    }
+    absl::string_view bytes = TokenBytes(id, render_special);
+    // The prefix belongs to the first token that is text, behind bos and the like.
+    if (at_start && !IsControl(id) && !bytes.empty()) {
+      if (bytes[0] == ' ') bytes.remove_prefix(1);
+      at_start = false;
+    }
+    text.append(bytes.data(), bytes.size());
+  }
+  return text;
+}
+
+}  // namespace llm

@@ -1,0 +1,61 @@
+// The tokens of a model: the bytes that each id stands for, and the id of given bytes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "src/tokenizer/index_table.h"
+#include "src/tokenizer/tokenizer_spec.h"
+
+namespace llm {
+
+// Holds one copy of all texts, as the bytes they render to: the byte alphabet and U+2581 are
+// resolved here and nowhere else.
+class Vocabulary {
+ public:
+  // Empties spec->tokens on success. REQUIRES: CheckTokenizerSpec(*spec) is OK.
+  static absl::StatusOr<Vocabulary> Create(TokenizerSpec* spec);
+
+  int32_t size() const { return static_cast<int32_t>(offsets_.size()) - 1; }
+  absl::string_view Bytes(int32_t id) const {
+    const size_t begin = offsets_[static_cast<size_t>(id)];
+    return absl::string_view(bytes_).substr(begin, offsets_[static_cast<size_t>(id) + 1] - begin);
+  }
+  // The piece that merging may produce, or -1. Control, unknown and byte tokens are no pieces: text
+  // never becomes one.
+  int32_t FindPiece(absl::string_view bytes) const;
+  // The token of one byte, used where no piece covers it; -1 when there is none.
+  int32_t ByteId(uint8_t byte) const { return byte_ids_[byte]; }
+  // True when every byte of `bytes` has a token.
+  bool HasByteIds(absl::string_view bytes) const;
+  size_t max_piece_bytes() const { return max_piece_bytes_; }
+  size_t size_bytes() const;
+
+ private:
+  explicit Vocabulary(size_t num_tokens) : index_(num_tokens) {
+    byte_ids_.fill(-1);
+    offsets_.reserve(num_tokens + 1);
+  }
+  absl::Status AppendTexts(const TokenizerSpec& spec);
+  absl::Status IndexPieces(const TokenizerSpec& spec);
+  absl::Status IndexByteTokens(const TokenizerSpec& spec);
+  bool InsertPiece(int32_t id);
+
+  std::string bytes_;              // all tokens, one after the other
+  std::vector<uint32_t> offsets_;  // [size + 1]
+  IndexTable index_;
+  std::array<int32_t, 256> byte_ids_;
+  std::vector<bool> literal_;  // kBpe, while building: the text is not of the byte alphabet
+  size_t max_piece_bytes_ = 0;
+};
+
+inline TokenType TypeOf(const TokenizerSpec& spec, size_t id) {
+  return spec.types.empty() ? TokenType::kNormal : spec.types[id];
+}
+
+}  // namespace llm

@@ -1,0 +1,43 @@
+// Opens models and golden files of the test data.
+#pragma once
+
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "src/loader/gguf_reader.h"
+#include "src/loader/model_file.h"
+
+namespace llm {
+
+inline bool FileExists(const std::string& path) { return std::ifstream(path).good(); }
+
+// Null, with a test failure, when the file cannot be read.
+inline std::unique_ptr<WeightSource> OpenModel(const std::string& path) {
+  absl::StatusOr<std::unique_ptr<ModelFile>> file = OpenModelFile(path);
+  EXPECT_TRUE(file.ok()) << file.status();
+  if (!file.ok()) return nullptr;
+  absl::StatusOr<std::unique_ptr<WeightSource>> source = OpenGguf(*std::move(file), {});
+  EXPECT_TRUE(source.ok()) << source.status();
+  return source.ok() ? *std::move(source) : nullptr;
+}
+
+inline nlohmann::json ReadJson(const std::string& path) {
+  std::ifstream file(path);
+  return nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+}
+
+inline double LogSumExp(const float* logits, size_t size) {
+  double max = logits[0];
+  for (size_t i = 1; i < size; ++i) max = std::max(max, static_cast<double>(logits[i]));
+  double sum = 0;
+  for (size_t i = 0; i < size; ++i) sum += std::exp(static_cast<double>(logits[i]) - max);
+  return max + std::log(sum);
+}
+
+}  // namespace llm

@@ -1,0 +1,102 @@
+// Tiny GGUF models of every weight format give the logits that transformers gives, on every
+// backend.
+#include <string>
+#include <vector>
+
+#include "tests/golden/golden_util.h"
+#include "tests/support/model_harness.h"
+
+namespace llm {
+namespace {
+
+struct TinyCase {
+  std::string model;
+  const KernelTable* kernels;
+};
+
+std::vector<TinyCase> TinyCases() {
+  std::vector<TinyCase> cases;
+  for (const KernelTable* kernels : CompleteBackends()) {
+    for (const char* type : {"F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1"}) {
+      cases.push_back({std::string("gguf/llama_h64-") + type, kernels});
+    }
+  }
+  return cases;
+}
+
+class TinyModelTest : public testing::TestWithParam<TinyCase> {};
+
+// Another order of additions moves a logit by a small multiple of what f32 itself moves it from
+// f64; the file has 6 digits.
+double Tolerance(const nlohmann::json& golden, double value) {
+  return 20 * golden.value("f32_vs_f64_max_abs", 1e-5) + 1e-5 * std::abs(value);
+}
+
+void ExpectPromptEquals(const nlohmann::json& golden, const nlohmann::json& prompt,
+                        ModelHarness* harness) {
+  const auto vocab = static_cast<size_t>(harness->model().config.vocab_size);
+  const auto n = prompt["ids"].size();
+  auto tokens = prompt["ids"].get<std::vector<int32_t>>();
+  const auto greedy = prompt["greedy"].get<std::vector<int32_t>>();
+  tokens.insert(tokens.end(), greedy.begin(), greedy.end() - 1);
+  harness->Reset();
+  const std::unique_ptr<Sequence> sequence =
+      harness->NewSequence(tokens, static_cast<int>(tokens.size()));
+  const absl::StatusOr<std::vector<float>> logits =
+      harness->LogitsOfAll(sequence.get(), harness->model().config.context_length);
+  ASSERT_TRUE(logits.ok()) << logits.status();
+
+  for (size_t i = 0; i < vocab; ++i) {
+    const double expected = prompt["last_logits"][i];
+    ASSERT_NEAR((*logits)[(n - 1) * vocab + i], expected, Tolerance(golden, expected))
+        << "id " << i;
+  }
+  for (size_t i = 0; i + 1 < n; ++i) {
+    const float* row = logits->data() + i * vocab;
+    const double expected = prompt["next_logprob"][i];
+    EXPECT_NEAR(row[tokens[i + 1]] - LogSumExp(row, vocab), expected, Tolerance(golden, expected));
+  }
+  for (size_t i = 0; i < greedy.size(); ++i) {
+    if (prompt["greedy_margin"][i] < 1e-3) continue;
+    const float* row = logits->data() + (n - 1 + i) * vocab;
+    EXPECT_EQ(std::max_element(row, row + vocab) - row, greedy[i]) << "greedy token " << i;
+  }
+}
+
+void ExpectModelEquals(const std::string& model_path, const std::string& golden_path,
+                       const KernelTable* kernels) {
+  const std::unique_ptr<WeightSource> source = OpenModel(model_path);
+  ASSERT_NE(source, nullptr);
+  const nlohmann::json golden = ReadJson(golden_path);
+  ASSERT_FALSE(golden.is_discarded()) << golden_path;
+  auto harness = ModelHarness::Create(*source, {.kernels = kernels, .num_threads = 2});
+  ASSERT_TRUE(harness.ok()) << harness.status();
+  ASSERT_FALSE(golden["prompts"].empty());
+  for (const nlohmann::json& prompt : golden["prompts"]) {
+    ExpectPromptEquals(golden, prompt, harness->get());
+  }
+}
+
+TEST_P(TinyModelTest, LogitsEqualTheGolden) {
+  const std::string base = std::string(INLAY_TEST_DATA "/") + GetParam().model;
+  ExpectModelEquals(base + ".gguf", base + ".golden.json", GetParam().kernels);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TinyModelTest, testing::ValuesIn(TinyCases()),
+                         [](const testing::TestParamInfo<TinyCase>& param_info) {
+                           return std::string(param_info.param.kernels->name) + "_" +
+                                  param_info.param.model.substr(param_info.param.model.find('-') +
+                                                                1);
+                         });
+
+TEST(RopeFactorsTest, LogitsOfALlama3ScaledModelEqualTheGolden) {
+  const std::string shared = INLAY_SHARED_DATA;
+  const std::string model = shared + "/gguf/converted/llama_rope_llama3_sharded.gguf";
+  if (!FileExists(model)) GTEST_SKIP() << model << " is not here";
+  for (const KernelTable* kernels : CompleteBackends()) {
+    ExpectModelEquals(model, shared + "/models/llama_rope_llama3_sharded/golden.json", kernels);
+  }
+}
+
+}  // namespace
+}  // namespace llm

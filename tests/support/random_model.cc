@@ -1,0 +1,143 @@
+// Weights of deviation 1 / sqrt(cols) keep activations near 1 through the layers; norms vary
+// around 1.
+#include "tests/support/random_model.h"
+
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "absl/strings/str_cat.h"
+#include "src/tensor/float_convert.h"
+
+namespace llm {
+namespace {
+
+class Builder {
+ public:
+  explicit Builder(const RandomModelOptions& options)
+      : options_(options), generator_(options.seed) {}
+
+  FakeWeightSource Build();
+
+ private:
+  void SetMetadata();
+  void AddLayer(int layer);
+  void Matrix(const std::string& name, WeightFormat format, int64_t rows, int64_t cols);
+  void Norm(const std::string& name, int64_t size);
+  std::vector<uint8_t> Encode(WeightFormat format, int64_t count, float deviation);
+
+  template <typename T>
+  void Append(T value, std::vector<uint8_t>* bytes) {
+    const size_t offset = bytes->size();
+    bytes->resize(offset + sizeof(T));
+    std::memcpy(bytes->data() + offset, &value, sizeof(T));
+  }
+
+  const RandomModelOptions& options_;
+  std::mt19937 generator_;
+  FakeWeightSource source_;
+};
+
+std::vector<uint8_t> Builder::Encode(WeightFormat format, int64_t count, float deviation) {
+  std::normal_distribution<float> normal(0.0f, deviation);
+  std::uniform_int_distribution<int> byte(0, 255);
+  std::vector<uint8_t> bytes;
+  if (!options_.with_data) return bytes;
+  const int block_size = GetWeightFormat(format).block_size;
+  for (int64_t i = 0; i < count / block_size; ++i) {
+    switch (format) {
+      case WeightFormat::kF32:
+        Append(normal(generator_), &bytes);
+        break;
+      case WeightFormat::kF16:
+        Append(F32ToF16(normal(generator_)), &bytes);
+        break;
+      case WeightFormat::kBF16:
+        Append(F32ToBF16(normal(generator_)), &bytes);
+        break;
+      case WeightFormat::kQ8_0:  // uniform quants have deviation 74
+        Append(F32ToF16(deviation / 74.0f * (1.0f + 0.5f * normal(generator_))), &bytes);
+        for (int j = 0; j < 32; ++j) Append(static_cast<uint8_t>(byte(generator_)), &bytes);
+        break;
+      case WeightFormat::kQ4_1: {  // uniform quants have mean 7.5 and deviation 4.6
+        const float scale = deviation / 4.6f * (1.0f + 0.5f * normal(generator_));
+        Append(F32ToF16(scale), &bytes);
+        Append(F32ToF16(-7.5f * scale), &bytes);
+        for (int j = 0; j < 16; ++j) Append(static_cast<uint8_t>(byte(generator_)), &bytes);
+        break;
+      }
+      default:
+        return {};
+    }
+  }
+  return bytes;
+}
+
+void Builder::Matrix(const std::string& name, WeightFormat format, int64_t rows, int64_t cols) {
+  const float deviation = 1.5f / std::sqrt(static_cast<float>(cols));
+  source_.Add(name + ".weight", format, {rows, cols}, Encode(format, rows * cols, deviation));
+}
+
+void Builder::Norm(const std::string& name, int64_t size) {
+  std::uniform_real_distribution<float> around_one(0.5f, 1.5f);
+  std::vector<uint8_t> bytes;
+  for (int64_t i = 0; i < size && options_.with_data; ++i) Append(around_one(generator_), &bytes);
+  source_.Add(name + ".weight", WeightFormat::kF32, {size}, std::move(bytes));
+}
+
+void Builder::SetMetadata() {
+  FakeMetadata& metadata = source_.mutable_metadata();
+  metadata.Set("general.architecture", options_.architecture);
+  const auto set = [&](const char* key, FakeMetadata::Value value) {
+    metadata.Set(absl::StrCat(options_.architecture, ".", key), std::move(value));
+  };
+  set("block_count", int64_t{options_.num_layers});
+  set("context_length", int64_t{1024});
+  set("embedding_length", int64_t{options_.hidden_size});
+  set("feed_forward_length", int64_t{options_.ffn_size});
+  set("attention.head_count", int64_t{options_.num_heads});
+  set("attention.head_count_kv", int64_t{options_.num_kv_heads});
+  set("attention.key_length", int64_t{options_.head_dim});
+  set("attention.value_length", int64_t{options_.head_dim});
+  set("attention.layer_norm_rms_epsilon", 1e-5);
+  set("rope.freq_base", 10000.0);
+  if (options_.architecture != "gemma3") return;
+  set("attention.sliding_window", int64_t{options_.window});
+  set("attention.sliding_window_pattern", int64_t{3});
+}
+
+void Builder::AddLayer(int layer) {
+  const auto name = [&](const char* stem) { return absl::StrCat("blk.", layer, ".", stem); };
+  const int64_t hidden = options_.hidden_size;
+  const int64_t q = int64_t{options_.num_heads} * options_.head_dim;
+  const int64_t kv = int64_t{options_.num_kv_heads} * options_.head_dim;
+  Norm(name("attn_norm"), hidden);
+  Matrix(name("attn_q"), options_.format, q, hidden);
+  Matrix(name("attn_k"), options_.format, kv, hidden);
+  Matrix(name("attn_v"), options_.value_format, kv, hidden);
+  Matrix(name("attn_output"), options_.format, hidden, q);
+  Norm(name("ffn_norm"), hidden);
+  Matrix(name("ffn_gate"), options_.value_format, options_.ffn_size, hidden);
+  Matrix(name("ffn_up"), options_.format, options_.ffn_size, hidden);
+  Matrix(name("ffn_down"), options_.format, hidden, options_.ffn_size);
+  if (options_.architecture != "gemma3") return;
+  Norm(name("attn_q_norm"), options_.head_dim);
+  Norm(name("attn_k_norm"), options_.head_dim);
+  Norm(name("post_attention_norm"), hidden);
+  Norm(name("post_ffw_norm"), hidden);
+}
+
+FakeWeightSource Builder::Build() {
+  SetMetadata();
+  Matrix("token_embd", options_.value_format, options_.vocab_size, options_.hidden_size);
+  for (int layer = 0; layer < options_.num_layers; ++layer) AddLayer(layer);
+  Norm("output_norm", options_.hidden_size);
+  if (!options_.tied) Matrix("output", options_.format, options_.vocab_size, options_.hidden_size);
+  return std::move(source_);
+}
+
+}  // namespace
+
+FakeWeightSource RandomModel(const RandomModelOptions& options) { return Builder(options).Build(); }
+
+}  // namespace llm
