@@ -94,13 +94,13 @@ LLM_SIMD Words DotFullBytes(const Bytes* w, const int8_t* activations) {
 // Exact: each product of `maddubs` is at most kMaxQuant * 127, so that kChain sums of two stay
 // within 16 bits.
 template <int kMaxQuant, int kSteps>
-LLM_SIMD Words Dot(const Bytes* w, const int8_t* activations, const int32_t* correction) {
+LLM_SIMD Words Dot(const Bytes* w, const int8_t* activations, int32_t correction) {
   if constexpr (kMaxQuant == 255) return DotFullBytes(w, activations);
   constexpr int kRoom = 32767 / (2 * 127 * (kMaxQuant < 128 ? kMaxQuant : 1));
   constexpr int kChain = kRoom < kSteps ? kRoom : kSteps;
   static_assert(kChain > 0 && kSteps % kChain == 0);
   const __m256i ones = _mm256_set1_epi16(1);
-  __m256i sum = _mm256_set1_epi32(*correction);
+  __m256i sum = _mm256_set1_epi32(correction);
   for (int s = 0; s < kSteps; s += kChain) {
     __m256i pairs = _mm256_maddubs_epi16(w[s].v, BroadcastFour(activations + 4 * s));
     for (int i = s + 1; i < s + kChain; ++i) {

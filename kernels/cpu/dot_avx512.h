@@ -69,8 +69,8 @@ LLM_SIMD Floats ByteOfLanes(Bytes a, int j) {
 // correction + sum over kSteps steps of w[s] (u8, at most kMaxQuant) x the step's four activations.
 // Exact.
 template <int kMaxQuant, int kSteps>
-LLM_SIMD Words Dot(const Bytes* w, const int8_t* activations, const int32_t* correction) {
-  __m512i sum = _mm512_set1_epi32(*correction);
+LLM_SIMD Words Dot(const Bytes* w, const int8_t* activations, int32_t correction) {
+  __m512i sum = _mm512_set1_epi32(correction);
   for (int s = 0; s < kSteps; ++s) {
     int32_t four;
     std::memcpy(&four, activations + 4 * s, sizeof(four));

@@ -100,9 +100,9 @@ LLM_SIMD Floats ByteOfLanes(Bytes a, int j) {
 
 // correction + sum over kSteps steps of w[s] (u8) x the step's four activations. Exact.
 template <int kMaxQuant, int kSteps>
-LLM_SIMD Words Dot(const Bytes* w, const int8_t* activations, const int32_t* correction) {
+LLM_SIMD Words Dot(const Bytes* w, const int8_t* activations, int32_t correction) {
   Words sum;
-  LLM_LANES sum.v[i] = *correction;
+  LLM_LANES sum.v[i] = correction;
   for (int s = 0; s < kSteps; ++s) {
     const int8_t* a = activations + 4 * s;
     LLM_LANES {

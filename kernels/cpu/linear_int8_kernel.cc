@@ -16,9 +16,9 @@
 namespace llm::LLM_CPU_ISA {
 namespace {
 
-// Columns are taken in blocks, so that the activations of a task stay in the first- or second-level
-// cache; the accumulators rest in `out` between blocks.
-constexpr int kBlockGroups = 32;
+// Columns are taken in blocks, so that the gathered activations of a task stay within 48 KiB
+// (second-level cache, and little of a stack); the accumulators rest in `out` between blocks.
+constexpr int kScratchBytes = 48 << 10;
 constexpr int kMaxRowBlocks = kLinearTaskRows / kMaxRows;
 
 // Activations of kRows rows and one group, gathered so that every address is one pointer plus a
@@ -58,8 +58,9 @@ LLM_SIMD void AddGroup(const Bytes* w, const GroupScales& scales, const Activati
                        int r, Floats* acc) {
   constexpr int kSteps = Format::kGroup / kStepCols;
   for (int half = 0; half < kTileGroup / Format::kGroup; ++half) {
+    const int32_t correction = Format::kZero != 0 ? a.correction[half][r] : 0;
     const Floats dot = ToFloats(Dot<Format::kMaxQuant, kSteps>(
-        w + half * kSteps, a.quants[r] + half * Format::kGroup, &a.correction[half][r]));
+        w + half * kSteps, a.quants[r] + half * Format::kGroup, correction));
     Floats term;
     if constexpr (Format::kHasMin) {
       term = FmaFloats(scales.scale[half], dot, MulFloats(scales.min, SetFloats(a.sum[r])));
@@ -77,9 +78,19 @@ struct TileSlice {
   const uint8_t* scales;
   int row;
   int n;
+  int64_t
+      prefetch;  // bytes from a group to its like in the next tile; 0: that is in the cache by now
   const float* bias;
   float* out;
 };
+
+// The hardware follows neither the step from a tile's quants to its scales nor slow readers, such
+// as 8 rows are.
+template <typename Format>
+LLM_SIMD void PrefetchGroup(const TileSlice& slice, const uint8_t* quants, int64_t group) {
+  for (int i = 0; i < Format::kGroupBytes; i += 64) __builtin_prefetch(quants + i);
+  __builtin_prefetch(slice.scales + slice.prefetch + group * Format::kScaleBytes);
+}
 
 template <typename Format, int kRows>
 LLM_SIMD void RunSlice(const LinearTask& task, const TileSlice& slice, int count,
@@ -91,6 +102,7 @@ LLM_SIMD void RunSlice(const LinearTask& task, const TileSlice& slice, int count
   }
   const uint8_t* quants = slice.quants + group_begin * Format::kGroupBytes + slice.row * kStepCols;
   for (int g = 0; g < num_groups; ++g, quants += Format::kGroupBytes) {
+    if (slice.prefetch != 0) PrefetchGroup<Format>(slice, quants + slice.prefetch, group_begin + g);
     Bytes w[kGroupSteps];
     Format::Unpack(quants, w);
     const GroupScales scales = Format::Scales(slice.scales, group_begin + g, slice.row);
@@ -111,6 +123,7 @@ __attribute__((noinline)) void RunRows(const LinearTask& task, const TileSlice& 
                                        int row_begin, int count, int64_t group_begin,
                                        int num_groups, const void* groups) {
   TileSlice rows = slice;
+  if (row_begin > 0) rows.prefetch = 0;
   rows.out += row_begin * task.out_stride;
   RunSlice<Format, kRows>(task, rows, count, group_begin, num_groups,
                           static_cast<const ActivationGroup<kRows>*>(groups));
@@ -153,6 +166,7 @@ LLM_SIMD void RunTiles(const LinearTask& task, int64_t group_begin, int num_grou
     slice.scales = tile + task.scales_offset;
     slice.row = static_cast<int>(output % kPackTileRows);
     slice.n = left < kLanes ? static_cast<int>(left) : kLanes;
+    slice.prefetch = slice.row == 0 ? task.tile_bytes : 0;
     slice.bias = task.bias != nullptr ? task.bias + output : nullptr;
     slice.out = task.out + output;
     for (int b = 0; b < num_blocks; ++b) {
@@ -164,17 +178,23 @@ LLM_SIMD void RunTiles(const LinearTask& task, int64_t group_begin, int num_grou
 
 template <typename Format>
 void Run(const LinearTask& task) {
-  alignas(64) ActivationGroup<kMaxRows> scratch[kMaxRowBlocks][kBlockGroups];
+  alignas(64) uint8_t scratch[kScratchBytes];
   RowBlock<Format> blocks[kMaxRowBlocks];
-  int num_blocks = 0;
-  for (int row = 0; row < task.num_rows; row += kMaxRows, ++num_blocks) {
-    const int left = task.num_rows - row;
-    blocks[num_blocks] = {row, left < kMaxRows ? left : kMaxRows, scratch[num_blocks], nullptr};
+  const int num_blocks = (task.num_rows + kMaxRows - 1) / kMaxRows;
+  const int group_bytes = task.num_rows == 1
+                              ? static_cast<int>(sizeof(ActivationGroup<1>))
+                              : num_blocks * static_cast<int>(sizeof(ActivationGroup<kMaxRows>));
+  const int block_groups = kScratchBytes / group_bytes;
+  for (int b = 0; b < num_blocks; ++b) {
+    const int left = task.num_rows - b * kMaxRows;
+    blocks[b] = {b * kMaxRows, left < kMaxRows ? left : kMaxRows,
+                 scratch + b * block_groups * static_cast<int>(sizeof(ActivationGroup<kMaxRows>)),
+                 nullptr};
   }
   const int64_t num_groups = task.cols / kTileGroup;
-  for (int64_t begin = 0; begin < num_groups; begin += kBlockGroups) {
+  for (int64_t begin = 0; begin < num_groups; begin += block_groups) {
     const int count =
-        num_groups - begin < kBlockGroups ? static_cast<int>(num_groups - begin) : kBlockGroups;
+        num_groups - begin < block_groups ? static_cast<int>(num_groups - begin) : block_groups;
     for (int b = 0; b < num_blocks; ++b) Prepare<Format>(task, begin, count, &blocks[b]);
     RunTiles<Format>(task, begin, count, blocks, num_blocks);
   }

@@ -2,6 +2,7 @@
 // scales.
 //
 // A format gives kMaxQuant, kZero, kGroup (columns that share a scale: 32 or 16), kHasMin, and
+//   kScaleBytes                    (about) one group's share of the scales, to prefetch them
 //   Unpack(quants, w)              w[8]: one register a step, for the kLanes rows that `quants` is
 //   offset to Scales(scales, group, row)     of rows [row, row + kLanes)
 // Layout: weight_tiles.h.
@@ -65,6 +66,7 @@ struct NibbleQuants {
 template <int kPlanes>
 struct CenteredNibbles : NibbleQuants<kPlanes> {
   static constexpr int kZero = kPlanes == 0 ? 8 : 16;
+  static constexpr int kScaleBytes = kHalfRow;
   static constexpr bool kHasMin = false;
   LLM_SIMD GroupScales Scales(const uint8_t* scales, int64_t group, int row) {
     GroupScales r;
@@ -77,6 +79,7 @@ struct CenteredNibbles : NibbleQuants<kPlanes> {
 template <int kPlanes>
 struct AffineNibbles : NibbleQuants<kPlanes> {
   static constexpr int kZero = 0;
+  static constexpr int kScaleBytes = 2 * kHalfRow;
   static constexpr bool kHasMin = true;
   LLM_SIMD GroupScales Scales(const uint8_t* scales, int64_t group, int row) {
     GroupScales r;
@@ -93,6 +96,7 @@ struct SuperNibbles : NibbleQuants<kPlanes> {
   static constexpr bool kHasMin = true;
   static constexpr int kSubBytes = 2 * kPackTileRows;
   static constexpr int kSuperBytes = 2 * kHalfRow + kSuperGroups * kSubBytes;
+  static constexpr int kScaleBytes = kSuperBytes / kSuperGroups;
   LLM_SIMD GroupScales Scales(const uint8_t* scales, int64_t group, int row) {
     const uint8_t* super = scales + group / kSuperGroups * kSuperBytes;
     const uint8_t* sub = super + 2 * kHalfRow + group % kSuperGroups * kSubBytes + row;
@@ -112,6 +116,7 @@ struct SixBits {  // Q6_K
   static constexpr bool kHasMin = false;
   static constexpr int kSubBytes = 2 * kPackTileRows;
   static constexpr int kSuperBytes = kHalfRow + kSuperGroups * kSubBytes;
+  static constexpr int kScaleBytes = kSuperBytes / kSuperGroups;
   LLM_SIMD void Unpack(const uint8_t* quants, Bytes* w) {
     UnpackNibbles(quants, w);
     for (int p = 0; p < 2; ++p) {

@@ -67,10 +67,11 @@ bool SchedulerImpl::MayAdmit(const Sequence& sequence, const PrefixMatch& match,
   const std::vector<BlockManager::MatchUse> use = blocks_.Use(match);
   for (int g = 0; g < blocks_.num_groups(); ++g) {
     const BlockManager::MatchUse& matched = use[static_cast<size_t>(g)];
-    const int64_t peak =
-        PeakBlocks(sequence.num_tokens(), max_step_tokens, blocks_.window(g), options_.block_size);
+    const int64_t missing =
+        MissingBlocks(sequence.num_tokens(), max_step_tokens, match.num_blocks, matched.blocks,
+                      blocks_.window(g), options_.block_size);
     const int64_t partial_source = match.partial_tokens > 0 ? 1 : 0;
-    const int64_t needed = std::max<int64_t>(peak - matched.blocks, 1) + partial_source;
+    const int64_t needed = std::max<int64_t>(missing, 1) + partial_source;
     const int64_t available = blocks_.pool(g).num_available() - matched.unheld;
     if (needed + OutstandingBlocks(g, max_step_tokens) > available) return false;
   }
@@ -80,27 +81,37 @@ bool SchedulerImpl::MayAdmit(const Sequence& sequence, const PrefixMatch& match,
 int64_t SchedulerImpl::OutstandingBlocks(int group, int32_t max_step_tokens) const {
   int64_t outstanding = 0;
   for (const Sequence* sequence : running_) {
+    const int64_t size =
+        static_cast<int64_t>(sequence->block_tables[static_cast<size_t>(group)].size());
     const int32_t first =
         FirstNeededBlock(sequence->num_computed_tokens, blocks_.window(group), options_.block_size);
-    const int64_t held =
-        static_cast<int64_t>(sequence->block_tables[static_cast<size_t>(group)].size()) - first;
-    const int64_t peak = PeakBlocks(sequence->num_tokens(), max_step_tokens, blocks_.window(group),
-                                    options_.block_size);
-    outstanding += std::max<int64_t>(peak - held, 0) + 1;
+    outstanding += 1 + MissingBlocks(sequence->num_tokens(), max_step_tokens, size, size - first,
+                                     blocks_.window(group), options_.block_size);
   }
   return outstanding;
 }
 
+// Whether both blocks of a copy can be had beside the match's whole blocks: the source, and one to
+// copy to. Alone in a full pool they cannot, and the sequence must still start.
+bool SchedulerImpl::CanCopyPartial(const PrefixMatch& match) const {
+  if (match.partial_tokens == 0) return false;
+  const std::vector<BlockManager::MatchUse> use = blocks_.Use(match);
+  for (int g = 0; g < blocks_.num_groups(); ++g) {
+    const int unheld = use[static_cast<size_t>(g)].unheld;
+    if (blocks_.pool(g).num_available() - unheld < 2) return false;
+  }
+  return true;
+}
+
 // The partly matching block is copied, never shared, since this sequence will write into it. Its
-// source is pinned before anything is allocated; both must be there, or the copy is forgone.
-void SchedulerImpl::TakeMatch(const PrefixMatch& match, Sequence* sequence, StepPlan* plan) {
+// source is pinned before anything is allocated.
+void SchedulerImpl::TakeMatch(PrefixMatch match, Sequence* sequence, StepPlan* plan) {
   if (!UsesPrefixCache(*sequence)) return;
+  if (!CanCopyPartial(match)) match.partial_tokens = 0;
   blocks_.TakeBlocks(match, &sequence->block_tables);
-  sequence->num_computed_tokens = match.num_blocks * options_.block_size;
-  bool copies = match.partial_tokens > 0;
-  for (int g = 0; g < blocks_.num_groups(); ++g) copies &= blocks_.pool(g).num_available() >= 2;
+  sequence->num_computed_tokens = match.num_blocks * options_.block_size + match.partial_tokens;
   const size_t first_copy = plan->block_copies.size();
-  for (int g = 0; copies && g < blocks_.num_groups(); ++g) {
+  for (int g = 0; match.partial_tokens > 0 && g < blocks_.num_groups(); ++g) {
     BlockCopy copy;
     copy.group = g;
     copy.source = blocks_.PrefixBlock(match.partial_node, g);
@@ -115,7 +126,6 @@ void SchedulerImpl::TakeMatch(const PrefixMatch& match, Sequence* sequence, Step
     copy.destination = blocks_.Allocate(copy.group);
     sequence->block_tables[static_cast<size_t>(copy.group)].push_back(copy.destination);
   }
-  if (copies) sequence->num_computed_tokens += match.partial_tokens;
 }
 
 }  // namespace llm

@@ -59,7 +59,8 @@ class SchedulerImpl : public Scheduler {
   bool MayAdmit(const Sequence& sequence, const PrefixMatch& match, int32_t max_step_tokens) const;
   int64_t OutstandingBlocks(int group, int32_t max_step_tokens) const;
   PrefixMatch MatchPrefix(const Sequence& sequence) const;
-  void TakeMatch(const PrefixMatch& match, Sequence* sequence, StepPlan* plan);
+  bool CanCopyPartial(const PrefixMatch& match) const;
+  void TakeMatch(PrefixMatch match, Sequence* sequence, StepPlan* plan);
 
   // chunking.cc
   void ScheduleRunning(bool decodes, Step* step);

@@ -23,7 +23,7 @@ struct HarnessOptions {
   int num_blocks = 64;  // of each group
 };
 
-// The backends of AvailableKernels that have every op.
+// The backends of AvailableKernels, with the reference's op where one has none of its own yet.
 std::vector<const KernelTable*> CompleteBackends();
 
 class ModelHarness {

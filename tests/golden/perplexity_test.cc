@@ -1,0 +1,140 @@
+// Perplexity of a text, by the protocol of shared/data/text/golden.json. Minutes long: runs with
+// INLAY_FULL=1 only.
+#include <cmath>
+#include <cstdio>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "src/engine/tokenizer_from_gguf.h"
+#include "src/tokenizer/tokenizer.h"
+#include "tests/golden/golden_util.h"
+#include "tests/support/model_harness.h"
+
+namespace llm {
+namespace {
+
+constexpr int32_t kChunk = 64;
+
+struct Mode {
+  DType kv_dtype;
+  bool float_activations;
+  double relative_error;  // of the perplexity
+};
+constexpr Mode kFloat = {DType::kF32, true, 0.003};
+constexpr Mode kInt8 = {DType::kF16, false, 0.01};
+
+std::vector<int32_t> TextIds(const WeightSource& source, const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  absl::StatusOr<TokenizerSpec> spec = TokenizerSpecFromGguf(source.metadata());
+  EXPECT_TRUE(spec.ok()) << spec.status();
+  if (!spec.ok()) return {};
+  const auto tokenizer = Tokenizer::Create(*std::move(spec));
+  EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
+  if (!tokenizer.ok()) return {};
+  const auto ids = (*tokenizer)->Encode(text, {.add_special = false});
+  EXPECT_TRUE(ids.ok()) << ids.status();
+  return ids.ok() ? *ids : std::vector<int32_t>();
+}
+
+// Sum of negative log-likelihoods of the second half of the window.
+double ScoreWindow(const std::vector<int32_t>& window, ModelHarness* harness) {
+  harness->Reset();
+  const auto sequence = harness->NewSequence(window, static_cast<int>(window.size()));
+  double sum = 0;
+  for (int32_t begin = 0; begin < sequence->num_tokens(); begin += kChunk) {
+    // The row before the first scored position is in the first half.
+    const bool scored = begin + kChunk >= sequence->num_tokens() / 2;
+    StepPlan plan;
+    plan.chunks = {{sequence.get(), begin, kChunk, scored ? kChunk : 0}};
+    plan.num_tokens = kChunk;
+    const absl::StatusOr<StepLogits> step = harness->runner().Execute(plan);
+    EXPECT_TRUE(step.ok()) << step.status();
+    if (!step.ok()) return NAN;
+    for (int64_t row = 0; row < step->rows; ++row) {
+      const auto target = static_cast<size_t>(begin + row + 1);
+      if (target < window.size() / 2 || target >= window.size()) continue;
+      sum += static_cast<double>(step->log_sum_exp[static_cast<size_t>(row)]) -
+             static_cast<double>(step->logits[row * step->vocab_size + window[target]]);
+    }
+  }
+  return sum;
+}
+
+void ExpectPerplexity(const std::string& model_path, const std::string& name, const Mode& mode) {
+  const std::string folder = INLAY_SHARED_DATA "/text/";
+  const nlohmann::json all = ReadJson(folder + "golden.json");
+  const nlohmann::json& golden = all["models"][name];
+  const std::unique_ptr<WeightSource> source = OpenModel(model_path);
+  ASSERT_NE(source, nullptr);
+  const std::vector<int32_t> ids = TextIds(*source, folder + "ppl-text.txt");
+  ASSERT_EQ(ids.size(), golden["text_tokens"].get<size_t>());
+
+  const auto context = all["context"].get<size_t>();
+  const char* backend = std::getenv("INLAY_BACKEND");
+  const KernelTable* kernels = CompleteBackends().front();
+  for (const KernelTable* table : CompleteBackends()) {
+    if (backend != nullptr && std::string(backend) == table->name) kernels = table;
+  }
+  auto harness = ModelHarness::Create(*source, {.kernels = kernels,
+                                                .num_threads = 2,
+                                                .kv_dtype = mode.kv_dtype,
+                                                .float_activations = mode.float_activations,
+                                                .max_step_tokens = kChunk,
+                                                .max_sequences = 1,
+                                                .max_logit_rows = kChunk,
+                                                .max_context = static_cast<int>(context)});
+  ASSERT_TRUE(harness.ok()) << harness.status();
+  double sum = 0;
+  auto next = ids.begin();
+  const auto windows = all["windows"].get<size_t>();
+  for (size_t i = 0; i < windows; ++i) {
+    std::vector<int32_t> window;
+    if (!golden["bos"].is_null()) window.push_back(golden["bos"]);
+    const auto count = static_cast<std::ptrdiff_t>(context - window.size());
+    window.insert(window.end(), next, next + count);
+    next += count;
+    const double window_sum = ScoreWindow(window, harness->get());
+    sum += window_sum;
+    EXPECT_NEAR(window_sum / static_cast<double>(context / 2),
+                golden["per_window_mean_nll"][i].get<double>(), 5 * mode.relative_error)
+        << "window " << i;
+  }
+  const double perplexity = std::exp(sum / static_cast<double>(windows * context / 2));
+  const double expected = golden["perplexity"];
+  std::printf("%s on %s: perplexity %.5f, float32 golden %.5f, %+.4f %%\n", name.c_str(),
+              kernels->name, perplexity, expected, 100 * (perplexity / expected - 1));
+  EXPECT_NEAR(perplexity / expected, 1.0, mode.relative_error);
+}
+
+#define LLM_SKIP_UNLESS_FULL(env)                                                            \
+  if (std::getenv("INLAY_FULL") == nullptr)                                                  \
+    GTEST_SKIP() << "INLAY_FULL is not set: takes minutes";                                  \
+  if (std::getenv(env) == nullptr) GTEST_SKIP() << env << " does not give the model's path"; \
+  if (!FileExists(INLAY_SHARED_DATA "/text/golden.json"))                                    \
+  GTEST_SKIP() << "shared/data is not "                                                      \
+                  "here"
+
+TEST(PerplexityTest, OfSmollm2WithFloatActivationsIsWithinAThirdOfAPercent) {
+  LLM_SKIP_UNLESS_FULL("INLAY_SMOLLM2");
+  ExpectPerplexity(std::getenv("INLAY_SMOLLM2"), "smollm2", kFloat);
+}
+
+TEST(PerplexityTest, OfSmollm2WithInt8ActivationsIsWithinOnePercent) {
+  LLM_SKIP_UNLESS_FULL("INLAY_SMOLLM2");
+  ExpectPerplexity(std::getenv("INLAY_SMOLLM2"), "smollm2", kInt8);
+}
+
+TEST(PerplexityTest, OfGemma3WithFloatActivationsIsWithinAThirdOfAPercent) {
+  LLM_SKIP_UNLESS_FULL("INLAY_GEMMA3");
+  ExpectPerplexity(std::getenv("INLAY_GEMMA3"), "gemma3", kFloat);
+}
+
+TEST(PerplexityTest, OfGemma3WithInt8ActivationsIsWithinOnePercent) {
+  LLM_SKIP_UNLESS_FULL("INLAY_GEMMA3");
+  ExpectPerplexity(std::getenv("INLAY_GEMMA3"), "gemma3", kInt8);
+}
+
+}  // namespace
+}  // namespace llm
