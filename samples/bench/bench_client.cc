@@ -16,7 +16,8 @@ void Check(llm_status status) {
   if (status != LLM_OK) Fail(std::string(llm_status_name(status)) + ": " + llm_last_error());
 }
 
-Client::Client(const Flags& flags, const Capacity& capacity) : random_state_(flags.seed) {
+Client::Client(const Flags& flags, const Capacity& capacity)
+    : manual_drive_(flags.manual_drive), random_state_(flags.seed) {
   OpenModel(flags);
   OpenEngine(flags, capacity);
 }
@@ -45,6 +46,7 @@ void Client::OpenEngine(const Flags& flags, const Capacity& capacity) {
   options.num_threads = flags.threads;
   options.kv_dtype = KvDtype(flags.kv_dtype);
   options.block_size = flags.block_size;
+  options.drive = manual_drive_ ? LLM_DRIVE_MANUAL : LLM_DRIVE_THREADS;
   options.max_sequences = capacity.sequences;
   options.max_step_tokens = flags.max_step_tokens;
   // Room for every sequence to its end, with the partly filled last block of each, so that none is
@@ -98,7 +100,9 @@ void Client::Submit(const std::vector<int32_t>& prompt, uint32_t max_new_tokens,
 void Client::Poll() {
   llm_event events[64];
   size_t count = 0;
-  Check(llm_poll(llm_engine_queue(engine_), events, sizeof events[0], 64, -1, &count));
+  if (manual_drive_) Check(llm_engine_step(engine_, nullptr));
+  const int64_t timeout_ns = manual_drive_ ? 0 : -1;
+  Check(llm_poll(llm_engine_queue(engine_), events, sizeof events[0], 64, timeout_ns, &count));
   const Clock::time_point now = Clock::now();
   for (size_t i = 0; i < count; ++i) {
     Stream* stream = static_cast<Stream*>(events[i].user_data);

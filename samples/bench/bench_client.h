@@ -51,7 +51,7 @@ class Client {
   std::vector<int32_t> RandomPrompt(unsigned num_tokens);
   // Greedy, no prefix cache, no end token. The stream must stay where it is until it is finished.
   void Submit(const std::vector<int32_t>& prompt, uint32_t max_new_tokens, Stream* stream);
-  // Waits for events and hands them to their streams.
+  // Waits for events (manual drive: runs a step) and hands them to their streams.
   void Poll();
   // Cancels what is open among them and polls until each is finished.
   void Drain(std::vector<Stream*> streams);
@@ -71,6 +71,7 @@ class Client {
   llm_engine* engine_ = nullptr;
   llm_model_info info_ = {};
   double model_open_s_ = 0, engine_open_s_ = 0;
+  bool manual_drive_;
   uint64_t random_state_;
 };
 

@@ -50,7 +50,7 @@ std::vector<Flag> Table(Flags* flags) {
   Flags defaults;
   for (const Flag& flag : Table(&defaults))
     std::fprintf(stderr, "  %-18s %s\n", flag.name, flag.help);
-  std::fprintf(stderr, "  --float-activations, --no-warm-up\n");
+  std::fprintf(stderr, "  --float-activations, --manual-drive, --no-warm-up\n");
   std::exit(2);
 }
 
@@ -69,6 +69,7 @@ void SetValue(const Flag& flag, const std::string& value) {
 
 bool SetSwitch(const std::string& name, Flags* flags) {
   if (name == "--float-activations") return flags->float_activations = true;
+  if (name == "--manual-drive") return flags->manual_drive = true;
   if (name == "--no-warm-up") return !(flags->warm_up = false);
   return false;
 }
@@ -103,6 +104,7 @@ Flags ParseFlags(int argc, char** argv) {
     SetValue(*found, argv[++i]);
   }
   Check(flags);
+  if (flags.workload == "prefill" || flags.workload == "decode") flags.streams = 1;
   return flags;
 }
 

@@ -20,6 +20,7 @@ struct Flags {
   unsigned repeat = 1;
   uint64_t seed = 1;
   bool float_activations = false, warm_up = true;
+  bool manual_drive = false;  // steps run on the polling thread: one token of each stream at a time
 };
 
 // Reads the flags; on a mistake prints what and the usage on stderr and exits with 2.

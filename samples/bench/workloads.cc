@@ -159,10 +159,8 @@ Capacity CapacityFor(const Flags& flags) {
 Result RunWorkload(const Flags& flags, Client* client) {
   if (flags.workload == "prefill") return RunPrefill(flags, client);
   if (flags.workload == "arrival") return RunArrival(flags, client);
-  if (flags.workload == "streams") return RunStreams(flags, LeadTokens(flags), client);
-  Flags one_stream = flags;
-  one_stream.streams = 1;
-  return RunStreams(one_stream, 0, client);
+  const bool staggered = flags.workload == "streams";
+  return RunStreams(flags, staggered ? LeadTokens(flags) : 0, client);
 }
 
 void WarmUp(Client* client) {
