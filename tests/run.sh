@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds and runs the tests. Usage: tests/run.sh [--all] [ctest argument ...]
 #   --all   also fetches Gemma 3 270M (250 MB) and runs the long cases: perplexities, 10x the oracle's workloads
-# INLAY_BUILD names the build folder (default build), INLAY_CMAKE_ARGS adds CMake arguments.
+# INLAY_BUILD names the build folder (default build-tests), INLAY_CMAKE_ARGS adds CMake arguments.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/support/setup.sh"
 
@@ -29,10 +29,10 @@ if [ $all = 1 ]; then
   export INLAY_FULL=1
 fi
 
-folder=${INLAY_BUILD:-$INLAY_ROOT/build}
+folder=${INLAY_BUILD:-$INLAY_ROOT/build-tests}
 say "building in $folder"
 # shellcheck disable=SC2086
-build "$folder" -DINLAY_BUILD_TESTS=ON ${INLAY_CMAKE_ARGS:-}
+build "$folder" -DINLAY_BUILD_TESTS=ON -DINLAY_DCHECK=ON ${INLAY_CMAKE_ARGS:-}
 say "built in ${SECONDS} s; testing"
 ctest --test-dir "$folder" --output-on-failure --no-tests=error -j "$(nproc)" "$@"
 say "done in ${SECONDS} s"

@@ -1,10 +1,10 @@
-// LLM_DCHECK: states an invariant. Fatal in debug builds and tests, nothing in release: the library never aborts there.
+// LLM_DCHECK: states an invariant. Fatal in tests (-DINLAY_DCHECK=ON), nothing in the library that
+// users build: that one never aborts.
 #pragma once
 
+#ifdef INLAY_DCHECK
 #include <cassert>
-
-#ifdef NDEBUG
-#define LLM_DCHECK(condition) ((void)sizeof(condition))
-#else
 #define LLM_DCHECK(condition) assert(condition)
+#else
+#define LLM_DCHECK(condition) ((void)sizeof(condition))
 #endif
