@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "src/engine/delivery.h"
@@ -18,11 +19,9 @@ namespace llm {
 // `stop` points into it.
 struct ActiveRequest : Sequence {
   ActiveRequest(Request submitted, const Tokenizer* tokenizer, bool render_special)
-      : stop(&request.stop), detokenizer(tokenizer, render_special) {
-    request = std::move(submitted);
-    tokens.reserve(request.prompt.size() + 1);
-    tokens = request.prompt;
-  }
+      : Sequence(MakeSequence(std::move(submitted))),
+        stop(&request.stop),
+        detokenizer(tokenizer, render_special) {}
   ActiveRequest(const ActiveRequest&) = delete;
   ActiveRequest& operator=(const ActiveRequest&) = delete;
 
@@ -43,6 +42,15 @@ struct ActiveRequest : Sequence {
   absl::Status end_status;
   int32_t stop_index = -1;
   bool finish_sent = false;
+
+ private:
+  static Sequence MakeSequence(Request submitted) {
+    Sequence sequence;
+    sequence.tokens.reserve(submitted.prompt.size() + 1);
+    sequence.tokens = submitted.prompt;
+    sequence.request = std::move(submitted);
+    return sequence;
+  }
 };
 
 inline ActiveRequest* RequestOf(Sequence* sequence) {

@@ -126,11 +126,11 @@ TEST_P(AttentionTest, AQueryAloneEqualsTheSameQueryInAnyChunkBatchAndThreadCount
     AttentionData data(c, {kContext, 90});
     const ActivationMemory whole = data.Run(kernels(), {{0, kContext - kFirst, kContext}});
     const size_t token = static_cast<size_t>(data.token_size());
-    for (int position = kFirst; position < kContext; position += 7) {
+    for (int position = kFirst; position < kContext; position += 13) {
       const ActivationMemory alone = data.Run(kernels(), {{0, 1, position + 1}});
       ASSERT_EQ(std::memcmp(alone.Row(0), whole.Row(position - kFirst), token * 4), 0) << position;
     }
-    for (int num_threads : {1, 2, 3}) {
+    for (int num_threads : {1, 3}) {
       const ActivationMemory mixed = data.Run(
           kernels(), {{1, 40, 70}, {0, 20, 500}, {1, 1, 90}, {0, 29, 529}, {0, 1, kContext}},
           Forms::kValues, num_threads);

@@ -1,0 +1,55 @@
+// What one rendering shares with the built-ins: the budget, the clock, and the making of values
+// within the budget.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "src/tokenizer/jinja/budget.h"
+#include "src/tokenizer/jinja/value.h"
+
+namespace llm::jinja {
+
+class Runtime {
+ public:
+  Runtime(const ChatTemplateLimits& limits, int64_t now_s) : budget_(limits), now_s_(now_s) {}
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+  ~Runtime();
+
+  Budget& budget() { return budget_; }
+  int64_t now_s() const { return now_s_; }
+
+  // Each charges the budget for what it keeps. RESOURCE_EXHAUSTED also when a container would nest
+  // too deep.
+  absl::StatusOr<Value> NewText(std::string text, bool markup = false);
+  absl::StatusOr<Value> NewText(absl::string_view text) { return NewText(std::string(text)); }
+  absl::StatusOr<Value> NewList(std::vector<Value> items, SequenceKind kind = SequenceKind::kList);
+  absl::StatusOr<Value> NewDict(Dict dict);
+  absl::StatusOr<Value> NewNamespace();
+  // REQUIRES: a `builtin`; `self` is what it is bound to.
+  absl::StatusOr<Value> NewFunction(absl::string_view name, Builtin builtin, const Value& self);
+  absl::Status AddEntry(Dict* dict, Value key, Value value);
+
+  // What a for loop over `value` visits. A generator is empty afterwards.
+  absl::StatusOr<std::shared_ptr<const Sequence>> Items(const Value& value);
+
+  // INVALID_ARGUMENT when there is no filter or test of that name.
+  absl::StatusOr<Value> CallFilter(absl::string_view name, const Value& value,
+                                   const Arguments& arguments);
+  absl::StatusOr<bool> CallTest(absl::string_view name, const Value& value,
+                                const Arguments& arguments);
+
+ private:
+  absl::Status CheckDepth(uint32_t depth) const;
+
+  Budget budget_;
+  int64_t now_s_;
+  std::vector<std::unique_ptr<Namespace>> namespaces_;
+};
+
+}  // namespace llm::jinja

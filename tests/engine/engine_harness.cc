@@ -1,0 +1,138 @@
+// Builds the engine, and collects its events.
+#include "tests/engine/engine_harness.h"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+
+namespace llm {
+
+HarnessOptions::HarnessOptions() {
+  engine.manual = true;
+  engine.max_step_tokens = 16;
+  engine.max_context_tokens = 256;
+  scheduler.max_sequences = 8;
+  scheduler.max_context_tokens = 256;
+  scheduler.block_size = 4;
+  scheduler.groups = {KvGroupSpec{0, {0}}};
+  scheduler.num_blocks = {128};
+}
+
+void Received::Add(const Event& event) {
+  ++num_events;
+  token_after_finish |= num_finished > 0;
+  ids.insert(ids.end(), event.token_ids.begin(), event.token_ids.end());
+  logprobs.insert(logprobs.end(), event.logprobs.begin(), event.logprobs.end());
+  text.append(event.text.data(), event.text.size());
+  if (event.type != EventType::kFinished) return;
+  ++num_finished;
+  reason = event.reason;
+  status = event.status;
+  message = std::string(event.message);
+  stop_index = event.stop_index;
+  stats = *event.stats;
+}
+
+EngineHarness::EngineHarness(const HarnessOptions& options)
+    : options_(options),
+      clock_(std::make_shared<ManualClock>()),
+      tokenizer_(std::make_unique<FakeTokenizer>()) {
+  EngineParts parts;
+  parts.text.tokenizer = tokenizer_.get();
+  parts.text.vocab_size = kFakeVocab;
+  parts.text.end_ids = {kFakeEnd};
+  parts.clock = clock_;
+  auto runner = std::make_unique<ScriptedRunner>(options.scheduler, kFakeVocab, clock_);
+  runner_ = runner.get();
+  runner_->end_id = kFakeEnd;
+  parts.runner = std::move(runner);
+  absl::StatusOr<std::unique_ptr<Scheduler>> scheduler = Scheduler::Create(options.scheduler);
+  EXPECT_TRUE(scheduler.ok()) << scheduler.status();
+  parts.scheduler = *std::move(scheduler);
+  absl::StatusOr<std::unique_ptr<Engine>> engine = Engine::Create(std::move(parts), options.engine);
+  EXPECT_TRUE(engine.ok()) << engine.status();
+  engine_ = *std::move(engine);
+}
+
+EngineHarness::~EngineHarness() {
+  EXPECT_EQ(runner_->error(), "");
+  EXPECT_TRUE(engine_->Close().ok());
+  Poll();
+  for (const auto& [id, received] : received_) {
+    EXPECT_LE(received.num_finished, 1) << "request " << id;
+    EXPECT_FALSE(received.token_after_finish) << "request " << id;
+  }
+}
+
+RequestSpec EngineHarness::Spec(absl::string_view text, int32_t max_new_tokens) const {
+  RequestSpec spec;
+  spec.prompt_kind = PromptKind::kText;
+  spec.text = text;
+  spec.max_new_tokens = max_new_tokens;
+  spec.ignore_eos = true;
+  return spec;
+}
+
+uint64_t EngineHarness::Submit(const RequestSpec& spec) {
+  uint64_t id = 0;
+  const absl::Status status = engine_->Submit(spec, &id);
+  EXPECT_TRUE(status.ok()) << status;
+  return id;
+}
+
+bool EngineHarness::Step() {
+  const absl::StatusOr<bool> worked = engine_->Step();
+  EXPECT_TRUE(worked.ok()) << worked.status();
+  CheckInvariants();
+  return worked.ok() && *worked;
+}
+
+void EngineHarness::CheckInvariants() {
+  if (engine_->loop().healthy()) {
+    const absl::Status status = engine_->scheduler().CheckInvariants();
+    EXPECT_TRUE(status.ok()) << status;
+  }
+  EXPECT_LE(engine_->loop().last_step_tokens(), options_.engine.max_step_tokens);
+  EXPECT_EQ(runner_->error(), "");
+  const EngineMetrics metrics = engine_->Metrics();
+  EXPECT_GE(metrics.submitted_requests_total, metrics.step.finished_requests_total);
+  for (const auto& request : engine_->loop().active()) {
+    EXPECT_TRUE(request->open());
+    EXPECT_EQ(Of(request->request.id).num_finished, 0) << "an open request was finished";
+  }
+}
+
+void EngineHarness::RunAll() {
+  for (int i = 0; i < 100000; ++i) {
+    if (!Step()) return;
+    Poll();
+  }
+  FAIL() << "the engine never becomes idle";
+}
+
+void EngineHarness::Poll(size_t capacity) {
+  while (true) {
+    const absl::StatusOr<size_t> count = engine_->queue()->Poll(
+        capacity, 0, [this](size_t, const Event& event) { received_[event.id].Add(event); });
+    ASSERT_TRUE(count.ok()) << count.status();
+    if (*count == 0) return;
+  }
+}
+
+Received RunAlone(const HarnessOptions& options, const RequestSpec& spec) {
+  HarnessOptions alone = options;
+  alone.scheduler.prefix_cache = false;
+  alone.scheduler.policy = SchedulingPolicy::kFcfs;
+  alone.engine.max_step_tokens = options.scheduler.max_context_tokens;
+  for (int& blocks : alone.scheduler.num_blocks) {
+    blocks =
+        std::max(blocks, options.scheduler.max_context_tokens / options.scheduler.block_size + 1);
+  }
+  EngineHarness harness(alone);
+  const uint64_t id = harness.Submit(spec);
+  harness.RunAll();
+  EXPECT_EQ(harness.Of(id).num_finished, 1);
+  return harness.Of(id);
+}
+
+}  // namespace llm

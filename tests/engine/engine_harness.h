@@ -1,0 +1,76 @@
+// An engine on the scripted runner and a manual clock, whose invariants are checked after every
+// step.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/engine/engine.h"
+#include "tests/engine/fake_tokenizer.h"
+#include "tests/engine/scripted_runner.h"
+
+namespace llm {
+
+struct HarnessOptions {
+  EngineOptions engine;
+  SchedulerOptions scheduler;
+  HarnessOptions();
+};
+
+// Everything that was delivered of one request.
+struct Received {
+  std::vector<int32_t> ids;
+  std::vector<TokenLogprob> logprobs;
+  std::string text;
+  int num_events = 0;
+  int num_finished = 0;
+  bool token_after_finish = false;
+  FinishReason reason = FinishReason::kNone;
+  absl::StatusCode status = absl::StatusCode::kOk;
+  std::string message;
+  int32_t stop_index = -1;
+  RequestStats stats;
+
+  void Add(const Event& event);
+};
+
+class EngineHarness {
+ public:
+  explicit EngineHarness(const HarnessOptions& options = HarnessOptions());
+  ~EngineHarness();
+
+  Engine& engine() { return *engine_; }
+  ScriptedRunner& runner() { return *runner_; }
+  ManualClock& clock() { return *clock_; }
+  const FakeTokenizer& tokenizer() const { return *tokenizer_; }
+
+  // A spec of a text prompt, greedy, that never meets the end token.
+  RequestSpec Spec(absl::string_view text, int32_t max_new_tokens) const;
+  // Submits, and fails the test when that is refused.
+  uint64_t Submit(const RequestSpec& spec);
+  // One step; checks invariants. True when it worked.
+  bool Step();
+  // Steps until there is nothing to do.
+  void RunAll();
+  // Takes what the engine's own queue holds.
+  void Poll(size_t capacity = 64);
+  Received& Of(uint64_t id) { return received_[id]; }
+  void CheckInvariants();
+  std::map<uint64_t, Received>& received() { return received_; }
+
+ private:
+  const HarnessOptions options_;
+  std::shared_ptr<ManualClock> clock_;
+  std::unique_ptr<FakeTokenizer> tokenizer_;
+  ScriptedRunner* runner_ = nullptr;
+  std::unique_ptr<Engine> engine_;
+  std::map<uint64_t, Received> received_;
+};
+
+// The answer to `spec` in a fresh engine without cache, in one chunk.
+Received RunAlone(const HarnessOptions& options, const RequestSpec& spec);
+
+}  // namespace llm

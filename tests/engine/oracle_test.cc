@@ -1,0 +1,130 @@
+// Rule 3 on the scripted model: any schedule gives each request the answer that it has alone.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <random>
+
+#include "tests/engine/engine_harness.h"
+
+namespace llm {
+namespace {
+
+using Random = std::mt19937_64;
+
+int Uniform(Random* random, int low, int high) {
+  return low + static_cast<int>((*random)() % static_cast<uint64_t>(high - low + 1));
+}
+
+HarnessOptions RandomOptions(Random* random) {
+  HarnessOptions options;
+  options.scheduler.block_size = 1 << Uniform(random, 1, 4);
+  options.scheduler.max_context_tokens = 96;
+  options.engine.max_context_tokens = 96;
+  options.scheduler.max_sequences = Uniform(random, 1, 9);
+  options.scheduler.prefix_cache = Uniform(random, 0, 3) != 0;
+  options.scheduler.policy =
+      Uniform(random, 0, 1) == 0 ? SchedulingPolicy::kFcfs : SchedulingPolicy::kPriority;
+  options.scheduler.hash_key[0] = (*random)();
+  options.scheduler.hash_key[1] = (*random)();
+  const int blocks = 96 / options.scheduler.block_size;
+  options.scheduler.num_blocks = {blocks + Uniform(random, 1, blocks)};
+  if (Uniform(random, 0, 2) == 0) {
+    options.scheduler.groups.push_back(KvGroupSpec{Uniform(random, 2, 24), {1}});
+    options.scheduler.num_blocks.push_back(blocks + Uniform(random, 1, blocks));
+  }
+  options.engine.max_step_tokens = Uniform(random, 1, 40);
+  if (Uniform(random, 0, 3) == 0) options.engine.max_pending_bytes = 40;
+  return options;
+}
+
+struct Submitted {
+  uint64_t id = 0;
+  std::string prompt;
+  RequestSpec spec;
+  bool cancelled = false;
+};
+
+// Prompts share prefixes that diverge at any position, so that whole and partial blocks are reused.
+std::string RandomPrompt(Random* random) {
+  std::string prompt(static_cast<size_t>(Uniform(random, 1, 60)), 'a');
+  if (Uniform(random, 0, 1) == 0) prompt[prompt.size() / 2] = 'b';
+  prompt.back() = static_cast<char>('a' + Uniform(random, 0, 3));
+  return prompt;
+}
+
+void RandomSpec(Random* random, Submitted* submitted) {
+  RequestSpec& spec = submitted->spec;
+  submitted->prompt = RandomPrompt(random);
+  spec.prompt_kind = PromptKind::kText;
+  spec.max_new_tokens = Uniform(random, 1, 96 - static_cast<int>(submitted->prompt.size()));
+  spec.max_new_tokens = std::min(spec.max_new_tokens, 20);
+  spec.sampling.temperature = Uniform(random, 0, 1) == 0 ? 0.0f : 1.0f;
+  spec.sampling.top_k = Uniform(random, 0, 1) * 10;
+  spec.has_seed = true;
+  spec.sampling.seed = (*random)();
+  spec.sampling.num_logprobs = Uniform(random, -1, 3);
+  spec.priority = Uniform(random, 0, 2);
+  spec.use_prefix_cache = Uniform(random, 0, 4) != 0;
+  if (Uniform(random, 0, 3) == 0) spec.stop_strings = {"a", "bc"};
+  if (Uniform(random, 0, 3) == 0) spec.cache_salt = "salt";
+}
+
+void Compare(const HarnessOptions& options, const Submitted& submitted, const Received& got) {
+  RequestSpec spec = submitted.spec;
+  spec.text = submitted.prompt;
+  const Received alone = RunAlone(options, spec);
+  ASSERT_EQ(got.num_finished, 1);
+  if (!submitted.cancelled) {
+    EXPECT_EQ(got.ids, alone.ids);
+    EXPECT_EQ(got.text, alone.text);
+    EXPECT_EQ(got.reason, alone.reason);
+    EXPECT_EQ(got.stop_index, alone.stop_index);
+  } else {
+    ASSERT_LE(got.ids.size(), alone.ids.size());
+    EXPECT_TRUE(std::equal(got.ids.begin(), got.ids.end(), alone.ids.begin()));
+    EXPECT_EQ(got.text, alone.text.substr(0, got.text.size()));
+  }
+  for (size_t i = 0; i < got.logprobs.size(); ++i) {
+    EXPECT_EQ(got.logprobs[i].id, alone.logprobs[i].id);
+    EXPECT_EQ(got.logprobs[i].logprob, alone.logprobs[i].logprob) << "not bit-identical";
+  }
+}
+
+void RunWorkload(uint64_t seed) {
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  Random random(seed);
+  const HarnessOptions options = RandomOptions(&random);
+  std::vector<Submitted> all(static_cast<size_t>(Uniform(&random, 2, 12)));
+  EngineHarness harness(options);
+  const int fail_every = Uniform(&random, 0, 2) == 0 ? Uniform(&random, 2, 6) : 0;
+  harness.runner().before = [fail_every](int step, const StepPlan&) {
+    const bool fails = fail_every != 0 && step % fail_every == fail_every - 1;
+    return fails ? absl::InternalError("injected") : absl::OkStatus();
+  };
+  for (Submitted& submitted : all) {
+    RandomSpec(&random, &submitted);
+    submitted.spec.text = submitted.prompt;
+    submitted.id = harness.Submit(submitted.spec);
+    for (int i = Uniform(&random, 0, 6); i > 0; --i) harness.Step();
+    Submitted& victim = all[static_cast<size_t>(Uniform(&random, 0, 99)) % all.size()];
+    if (victim.id != 0 && Uniform(&random, 0, 5) == 0) {
+      victim.cancelled |= harness.engine().Cancel(victim.id).ok();
+    }
+    if (Uniform(&random, 0, 1) == 0) harness.Poll(static_cast<size_t>(Uniform(&random, 1, 4)));
+  }
+  harness.Poll();
+  harness.RunAll();
+  for (const Submitted& submitted : all) Compare(options, submitted, harness.Of(submitted.id));
+  EXPECT_EQ(harness.engine().Metrics().scheduler.held_blocks_current, 0);
+}
+
+// INLAY_ORACLE_WORKLOADS sets another number.
+TEST(OracleTest, AnyScheduleGivesEachRequestTheAnswerThatItHasAlone) {
+  const char* wanted = std::getenv("INLAY_ORACLE_WORKLOADS");
+  const uint64_t count = wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : 200;
+  for (uint64_t seed = 1; seed <= count && !testing::Test::HasFailure(); ++seed) RunWorkload(seed);
+  RecordProperty("workloads", static_cast<int>(count));
+}
+
+}  // namespace
+}  // namespace llm

@@ -1,0 +1,59 @@
+// A runner whose "model" is a hash: keys are hashes stored in paged slots, so that a wrong block,
+// slot or copy gives wrong logits.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "src/base/clock.h"
+#include "src/runner/runner.h"
+#include "src/scheduler/scheduler.h"
+
+namespace llm {
+
+class ScriptedRunner : public Runner {
+ public:
+  ScriptedRunner(const SchedulerOptions& options, int32_t vocab_size,
+                 std::shared_ptr<ManualClock> clock);
+
+  absl::StatusOr<StepLogits> Execute(const StepPlan& plan) override;
+
+  // Called at the start of each step with its number, from 0; may fail the step, throw, or block.
+  std::function<absl::Status(int step, const StepPlan& plan)> before;
+  // Rows of this request come out as NaN.
+  uint64_t nan_request = 0;
+  int64_t step_ns = 1000;  // what a step takes on the manual clock
+  // Raises this id's logit by `favour_by`, for tests that need a certain token.
+  int32_t favour = -1;
+  // When not empty: the k-th generated token of any sequence is script[k], and the end token comes
+  // after the last.
+  std::vector<int32_t> script;
+  int32_t end_id = -1;
+
+  int steps() const { return steps_; }
+  // A broken rule of the plan (slot written twice, context not covered); empty when there was none.
+  const std::string& error() const { return error_; }
+
+ private:
+  uint64_t* Slot(size_t group, const Sequence& sequence, int32_t position);
+  void CopyBlocks(const StepPlan& plan);
+  uint64_t Compute(const ScheduledChunk& chunk, std::set<const uint64_t*>* written);
+  void WriteRow(const ScheduledChunk& chunk, uint64_t hash);
+
+  const SchedulerOptions options_;
+  const int32_t vocab_size_;
+  const std::shared_ptr<ManualClock> clock_;
+  std::vector<std::vector<uint64_t>> slots_;  // [groups][blocks * block_size]
+  std::vector<float> logits_;
+  std::vector<int32_t> argmax_;
+  std::vector<float> max_;
+  std::vector<float> log_sum_exp_;
+  int steps_ = 0;
+  std::string error_;
+};
+
+}  // namespace llm
