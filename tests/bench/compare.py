@@ -128,7 +128,10 @@ def main():
         print("\n".join(row.name for row in rows))
         return
     build_inlay(arguments.build)
-    programs = arguments.peer_bin or peer.build(arguments.peer_package)
+    try:
+        programs = arguments.peer_bin or peer.build(arguments.peer_package)
+    except (RuntimeError, OSError, subprocess.SubprocessError) as error:
+        sys.exit(f"compare.py: the peer could not be built: {error}")
     other = peer.Peer(programs, arguments.threads, arguments.timeout)
     name = "llama.cpp " + ("given by --peer-bin" if arguments.peer_bin else f"of {arguments.peer_package}")
     result = new_report(arguments, name)
