@@ -70,7 +70,8 @@ float Exp(float x) {
   sum = sum * r + 1.0f;
   sum = sum * r + 1.0f;
   const int32_t exponent = static_cast<int32_t>(n) + 127;
-  return normal ? sum * std::bit_cast<float>(exponent << 23) : 0.0f;
+  const float value = sum * std::bit_cast<float>(exponent << 23);
+  return normal ? value : 0.0f;
 }
 
 inline float Weigh(float logit, float max, float temperature) {
@@ -114,15 +115,15 @@ Cut TopKCut(absl::Span<const float> logits, int64_t k) {
 Cut TopPCut(absl::Span<const float> logits, const Cut& kept, const Weigher& weigher, double p) {
   Bins bins{};
   CutFilter filter(kept);
+  std::array<float, kVocabBlock> weights;
   for (size_t begin = 0; begin < logits.size(); begin += kVocabBlock) {
     const size_t length = std::min(kVocabBlock, logits.size() - begin);
-    std::array<float, kVocabBlock> weights;
-    if (length == kVocabBlock && kept.key == 0) WeighBlock(&logits[begin], weigher, weights.data());
+    const bool whole = length == kVocabBlock && kept.key == 0;
+    if (whole) WeighBlock(&logits[begin], weigher, weights.data());
     for (size_t i = 0; i < length; ++i) {
       const float logit = logits[begin + i];
-      if (!filter.Keeps(logit)) continue;
-      const bool weighed = length == kVocabBlock && kept.key == 0;
-      bins[Bin(OrderedKey(logit), kLevels[0])] += weighed ? weights[i] : weigher(logit);
+      if (!whole) weights[i] = filter.Keeps(logit) ? weigher(logit) : 0.0f;
+      bins[Bin(OrderedKey(logit), kLevels[0])] += static_cast<double>(weights[i]);
     }
   }
   double total = 0;

@@ -67,9 +67,8 @@ bool SchedulerImpl::MayAdmit(const Sequence& sequence, const PrefixMatch& match,
   const std::vector<BlockManager::MatchUse> use = blocks_.Use(match);
   for (int g = 0; g < blocks_.num_groups(); ++g) {
     const BlockManager::MatchUse& matched = use[static_cast<size_t>(g)];
-    const int64_t missing =
-        MissingBlocks(sequence.num_tokens(), max_step_tokens, match.num_blocks, matched.blocks,
-                      blocks_.window(g), options_.block_size);
+    const int64_t missing = MissingBlocks(sequence.num_tokens(), max_step_tokens, match.num_blocks,
+                                          matched.blocks, blocks_.window(g), options_.block_size);
     const int64_t partial_source = match.partial_tokens > 0 ? 1 : 0;
     const int64_t needed = std::max<int64_t>(missing, 1) + partial_source;
     const int64_t available = blocks_.pool(g).num_available() - matched.unheld;

@@ -1,4 +1,5 @@
-// SipHash-2-4-128 against the values of its authors' test program (also what `openssl mac SIPHASH` answers).
+// SipHash-2-4-128 against the values of its authors' test program (also what `openssl mac SIPHASH`
+// answers).
 #include "src/base/siphash.h"
 
 #include <gtest/gtest.h>

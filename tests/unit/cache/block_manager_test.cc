@@ -25,7 +25,8 @@ void ComputeAndRelease(BlockManager* blocks, const std::vector<int32_t>& tokens)
   std::vector<BlockTable> tables(static_cast<size_t>(blocks->num_groups()));
   PrefixNodeId node = blocks->Enter(kNoPrefixNode, "", 0);
   for (int g = 0; g < blocks->num_groups(); ++g) {
-    for (int32_t i = 0; i < size; i += kBlockSize) tables[static_cast<size_t>(g)].push_back(blocks->Allocate(g));
+    for (int32_t i = 0; i < size; i += kBlockSize)
+      tables[static_cast<size_t>(g)].push_back(blocks->Allocate(g));
   }
   node = blocks->Publish(node, tokens, size, tables);
   blocks->ReleaseAll(node, tokens, size, &tables);

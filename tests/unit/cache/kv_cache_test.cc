@@ -24,8 +24,9 @@ TEST(KvCacheTest, HoldsExactlyTheBlocksOfEachLayerZeroed) {
   EXPECT_EQ(cache->GroupOfLayer(1), 1);
   EXPECT_EQ(cache->GroupOfLayer(2), 0);
   EXPECT_EQ(cache->LayerBase(2) - cache->LayerBase(0), static_cast<ptrdiff_t>(3 * kBlockBytes));
-  EXPECT_EQ(std::count(cache->LayerBase(0), cache->LayerBase(0) + cache->size_bytes(), std::byte{0}),
-            static_cast<ptrdiff_t>(cache->size_bytes()));
+  EXPECT_EQ(
+      std::count(cache->LayerBase(0), cache->LayerBase(0) + cache->size_bytes(), std::byte{0}),
+      static_cast<ptrdiff_t>(cache->size_bytes()));
 }
 
 TEST(KvCacheTest, CopiesABlockInEveryLayerOfItsGroupOnly) {

@@ -27,7 +27,8 @@ std::vector<int32_t> Counting(int32_t size) {
 }
 
 // Adds the path of `tokens`; node i gets block i in every group. Returns the nodes.
-std::vector<PrefixNodeId> AddPath(PrefixCache* cache, PrefixNodeId root, const std::vector<int32_t>& tokens) {
+std::vector<PrefixNodeId> AddPath(PrefixCache* cache, PrefixNodeId root,
+                                  const std::vector<int32_t>& tokens) {
   std::vector<PrefixNodeId> nodes;
   PrefixNodeId node = root;
   for (size_t i = 0; i < tokens.size() / kBlockSize; ++i) {

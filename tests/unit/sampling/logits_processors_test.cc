@@ -49,7 +49,8 @@ Weigher WeigherOf(const std::vector<float>& row, float temperature) {
 }
 
 TEST(CutTest, OrdersKeysLikeLogits) {
-  const std::vector<float> ascending = {-INFINITY, -3e38f, -1, -1e-40f, 0, 1e-40f, 2, 3e38f, INFINITY};
+  const std::vector<float> ascending = {-INFINITY, -3e38f, -1,    -1e-40f, 0,
+                                        1e-40f,    2,      3e38f, INFINITY};
   for (size_t i = 1; i < ascending.size(); ++i) {
     EXPECT_LT(OrderedKey(ascending[i - 1]), OrderedKey(ascending[i]));
   }

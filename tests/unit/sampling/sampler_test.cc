@@ -31,7 +31,8 @@ SamplingParams Params(float temperature) {
   return params;
 }
 
-SampledToken Draw(const std::vector<float>& logits, const SamplingParams& params, int64_t position = 0) {
+SampledToken Draw(const std::vector<float>& logits, const SamplingParams& params,
+                  int64_t position = 0) {
   const auto token = Sample(RowOf(logits), params, position);
   EXPECT_TRUE(token.ok()) << token.status();
   return token.value();
@@ -66,18 +67,21 @@ TEST(SamplerTest, IsAFunctionOfSeedAndPosition) {
 }
 
 TEST(SamplerTest, DrawsInProportionToTheProbabilities) {
-  const std::vector<float> logits = {std::log(0.1f), std::log(0.2f), std::log(0.3f), std::log(0.4f)};
+  const std::vector<float> logits = {std::log(0.1f), std::log(0.2f), std::log(0.3f),
+                                     std::log(0.4f)};
   constexpr int kDraws = 40000;
   std::vector<int> counts(4, 0);
   for (int64_t i = 0; i < kDraws; ++i) ++counts[static_cast<size_t>(Draw(logits, Params(1), i).id)];
   for (size_t id = 0; id < 4; ++id) {
     const double p = 0.1 * static_cast<double>(id + 1);
-    EXPECT_NEAR(counts[id], kDraws * p, 4 * std::sqrt(kDraws * p * (1 - p)));  // four standard deviations
+    EXPECT_NEAR(counts[id], kDraws * p,
+                4 * std::sqrt(kDraws * p * (1 - p)));  // four standard deviations
   }
 }
 
 TEST(SamplerTest, AppliesTemperatureBeforeTopP) {
-  // At temperature 1 the first id alone has mass 0.67; at 2 it has 0.5 and the second is needed for 0.6.
+  // At temperature 1 the first id alone has mass 0.67; at 2 it has 0.5 and the second is needed for
+  // 0.6.
   const std::vector<float> logits = {2 * std::log(2.0f), 2 * std::log(1.0f), 2 * std::log(1.0f)};
   SamplingParams params = Params(1);
   params.top_p = 0.6f;
@@ -90,8 +94,10 @@ TEST(SamplerTest, AppliesTemperatureBeforeTopP) {
 }
 
 TEST(SamplerTest, MeasuresTopPWithinTopK) {
-  // Of the two that top-k keeps the first has mass 0.6, enough for 0.55; of all four it has 0.3, not enough.
-  const std::vector<float> logits = {std::log(0.3f), std::log(0.2f), std::log(0.25f - 0.06f), std::log(0.19f)};
+  // Of the two that top-k keeps the first has mass 0.6, enough for 0.55; of all four it has 0.3,
+  // not enough.
+  const std::vector<float> logits = {std::log(0.3f), std::log(0.2f), std::log(0.25f - 0.06f),
+                                     std::log(0.19f)};
   SamplingParams params = Params(1);
   params.top_k = 2;
   params.top_p = 0.55f;
@@ -109,7 +115,8 @@ TEST(SamplerTest, NeverDrawsWhatTheFiltersLeaveOut) {
   std::vector<float> sorted = logits;
   std::sort(sorted.rbegin(), sorted.rend());
   const float least = std::max(sorted[6], sorted[0] + 1.5f * std::log(0.05f));
-  for (int64_t i = 0; i < 500; ++i) EXPECT_GE(logits[static_cast<size_t>(Draw(logits, params, i).id)], least);
+  for (int64_t i = 0; i < 500; ++i)
+    EXPECT_GE(logits[static_cast<size_t>(Draw(logits, params, i).id)], least);
 }
 
 TEST(SamplerTest, SurvivesExtremeTemperaturesAndLogits) {

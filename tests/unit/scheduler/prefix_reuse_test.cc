@@ -11,7 +11,8 @@ TEST_F(SchedulerTest, ReusesThePromptOfAFinishedSequence) {
   scheduler->Remove(first);
   Sequence* second = Add(14);
   const StepPlan plan = Step(100);
-  EXPECT_EQ(plan.chunks[0].begin, 13);  // three whole blocks, one token by copy, the last is computed
+  EXPECT_EQ(plan.chunks[0].begin,
+            13);  // three whole blocks, one token by copy, the last is computed
   ASSERT_EQ(plan.block_copies.size(), 1u);
   EXPECT_EQ(plan.block_copies[0].tokens, 1);
   EXPECT_EQ(plan.block_copies[0].destination, second->block_tables[0][3]);

@@ -16,8 +16,8 @@ class SchedulerTest : public testing::Test {
   static constexpr int32_t kBlockSize = 4;
 
   // One full group of `num_blocks`, unless `windows` says otherwise.
-  void Start(int num_blocks, SchedulingPolicy policy = SchedulingPolicy::kFcfs, std::vector<int> windows = {0},
-             int32_t max_sequences = 8) {
+  void Start(int num_blocks, SchedulingPolicy policy = SchedulingPolicy::kFcfs,
+             std::vector<int> windows = {0}, int32_t max_sequences = 8) {
     SchedulerOptions options;
     options.max_sequences = max_sequences;
     options.max_context_tokens = 256;

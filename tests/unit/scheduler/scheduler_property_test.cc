@@ -1,5 +1,6 @@
-// Thousands of random runs: lengths, arrivals, cancels, priorities, tiny pools, groups, failed steps. After each call the
-// invariants hold, every step reads its own tokens, and every sequence comes to its end.
+// Thousands of random runs: lengths, arrivals, cancels, priorities, tiny pools, groups, failed
+// steps. After each call the invariants hold, every step reads its own tokens, and every sequence
+// comes to its end.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -61,7 +62,8 @@ class RandomRun {
     options.block_size = 1 << (1 + Below(3));
     const size_t shape = Below(4);
     if (shape != 3) options.groups.push_back({0, {}});
-    for (size_t i = 0; i < shape; ++i) options.groups.push_back({1 + static_cast<int>(Below(30)), {}});
+    for (size_t i = 0; i < shape; ++i)
+      options.groups.push_back({1 + static_cast<int>(Below(30)), {}});
     for (const KvGroupSpec& group : options.groups) {
       // From the least that one context needs to plenty.
       const int all = (options.max_context_tokens - 1) / options.block_size + 1;
@@ -75,7 +77,8 @@ class RandomRun {
     return options;
   }
 
-  // Few different tokens and starts that others had, so that prefixes meet and part in the middle of blocks.
+  // Few different tokens and starts that others had, so that prefixes meet and part in the middle
+  // of blocks.
   std::vector<int32_t> RandomPrompt() {
     std::vector<int32_t> prompt;
     if (!histories_.empty() && Below(3) != 0) {
@@ -122,7 +125,8 @@ class RandomRun {
     ASSERT_TRUE(status.ok()) << status;
   }
 
-  void CheckPlan(const StepPlan& plan, int32_t max_tokens, const std::map<Sequence*, State>& before) {
+  void CheckPlan(const StepPlan& plan, int32_t max_tokens,
+                 const std::map<Sequence*, State>& before) {
     ASSERT_EQ(plan.chunks.empty(), open_.empty());
     ASSERT_LE(plan.num_tokens, max_tokens);
     int32_t sum = 0;
@@ -144,16 +148,18 @@ class RandomRun {
     ASSERT_LE(scheduler_->Running().size(), static_cast<size_t>(options_.max_sequences));
     // Every decode that still runs is in the plan, unless the budget ran out.
     for (const auto& [sequence, state] : before) {
-      const bool decode = state.status == SequenceStatus::kRunning && state.computed + 1 == sequence->num_tokens();
-      if (!decode || sequence->status != SequenceStatus::kRunning || planned.count(sequence) > 0) continue;
+      const bool decode =
+          state.status == SequenceStatus::kRunning && state.computed + 1 == sequence->num_tokens();
+      if (!decode || sequence->status != SequenceStatus::kRunning || planned.count(sequence) > 0)
+        continue;
       ASSERT_EQ(plan.num_tokens, max_tokens) << "a decode was left out";
     }
   }
 
   void CheckRolledBack(const std::map<Sequence*, State>& before) {
     for (const auto& [sequence, state] : before) {
-      const bool preempted = state.status == SequenceStatus::kRunning &&
-                             sequence->status == SequenceStatus::kWaiting;
+      const bool preempted =
+          state.status == SequenceStatus::kRunning && sequence->status == SequenceStatus::kWaiting;
       if (preempted) continue;
       ASSERT_EQ(sequence->status, state.status);
       ASSERT_EQ(sequence->num_computed_tokens, state.computed);
@@ -187,7 +193,8 @@ class RandomRun {
       if (chunk.num_logits == 0) continue;
       Sequence* sequence = chunk.sequence;
       sequence->tokens.push_back(static_cast<int32_t>(Below(2)));
-      if (sequence->num_generated_tokens() == sequence->request.stop.max_new_tokens) Finish(sequence);
+      if (sequence->num_generated_tokens() == sequence->request.stop.max_new_tokens)
+        Finish(sequence);
       if (testing::Test::HasFatalFailure()) return;
     }
   }

@@ -109,7 +109,8 @@ TEST_F(SchedulerTest, DropsBlocksThatAWindowHasLeftBehind) {
   Sequence* sequence = Add(100);
   while (sequence->num_generated_tokens() == 0) Step(8);
   const BlockTable& table = sequence->block_tables[0];
-  for (size_t i = 0; i < table.size(); ++i) EXPECT_EQ(table[i] == kNullBlock, i < (100 - 6) / 4) << i;
+  for (size_t i = 0; i < table.size(); ++i)
+    EXPECT_EQ(table[i] == kNullBlock, i < (100 - 6) / 4) << i;
 }
 
 TEST_F(SchedulerTest, RollbackLeavesEverythingAsBeforeThePlan) {

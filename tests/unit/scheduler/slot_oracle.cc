@@ -1,4 +1,5 @@
-// See the header; hashes are 64-bit mixes, whose collisions are too rare for the sizes tested to matter.
+// See the header; hashes are 64-bit mixes, whose collisions are too rare for the sizes tested to
+// matter.
 #include "tests/unit/scheduler/slot_oracle.h"
 
 #include <algorithm>
@@ -66,9 +67,11 @@ std::string SlotOracle::CheckOwnership(const StepPlan& plan,
       for (int32_t i = chunk.begin; i < chunk.begin + chunk.length; ++i) {
         const History* slot = Slot(*chunk.sequence, g, i);
         if (slot == nullptr) return absl::StrCat("no slot for position ", i);
-        if (!written.insert(slot).second) return absl::StrCat("a slot is written twice, position ", i);
+        if (!written.insert(slot).second)
+          return absl::StrCat("a slot is written twice, position ", i);
         const ptrdiff_t block = (slot - slots_[g].data()) / options_.block_size;
-        if (names[static_cast<size_t>(block)] != 1) return absl::StrCat("writes shared block ", block);
+        if (names[static_cast<size_t>(block)] != 1)
+          return absl::StrCat("writes shared block ", block);
       }
     }
   }

@@ -1,5 +1,6 @@
-// Plays the model: keeps, for each slot, which token of which history was written there, and checks that a sequence reads
-// back exactly its own tokens through its block tables. Every aliasing bug shows here.
+// Plays the model: keeps, for each slot, which token of which history was written there, and checks
+// that a sequence reads back exactly its own tokens through its block tables. Every aliasing bug
+// shows here.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +16,15 @@ class SlotOracle {
  public:
   explicit SlotOracle(const SchedulerOptions& options);
 
-  // Copies blocks and writes the plan's tokens; then every chunk reads what its queries see. Empty when all is right.
+  // Copies blocks and writes the plan's tokens; then every chunk reads what its queries see. Empty
+  // when all is right.
   std::string Execute(const StepPlan& plan, const std::vector<const Sequence*>& running);
   // A step that fails on the way: fills what the plan owns with garbage.
   void Fail(const StepPlan& plan, std::mt19937* random);
 
  private:
-  // Identifies a token together with all that stands before it, salt and adapter included; 0: garbage.
+  // Identifies a token together with all that stands before it, salt and adapter included; 0:
+  // garbage.
   using History = uint64_t;
 
   static std::vector<History> HistoriesOf(const Sequence& sequence);

@@ -103,8 +103,9 @@ TEST(StopCriteriaTest, FlushGivesWhatIsWithheld) {
   EXPECT_EQ(shown, "a sto");
 }
 
-// The definition, by search in the whole text: the first delta that completes a stop string ends the sequence; before, all is
-// shown but the longest end that is a proper beginning of a stop string.
+// The definition, by search in the whole text: the first delta that completes a stop string ends
+// the sequence; before, all is shown but the longest end that is a proper beginning of a stop
+// string.
 TEST(StopCriteriaTest, EqualsASearchInTheWholeText) {
   std::mt19937 random(7);
   const auto text = [&](size_t max_length) {
@@ -125,7 +126,8 @@ TEST(StopCriteriaTest, EqualsASearchInTheWholeText) {
       size_t begin = std::string::npos, length = 0;
       for (const std::string& stop : stops) {
         const size_t found = all.find(stop);
-        if (found < begin || (found == begin && found != std::string::npos && stop.size() > length)) {
+        if (found < begin ||
+            (found == begin && found != std::string::npos && stop.size() > length)) {
           begin = found;
           length = stop.size();
         }
