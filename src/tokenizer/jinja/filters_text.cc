@@ -106,10 +106,10 @@ Result ReplaceFilter(Runtime& runtime, const Value& self, const Arguments& argum
 Result CenterFilter(Runtime& runtime, const Value& self, const Arguments& arguments) {
   LLM_ASSIGN_OR_RETURN(const Bound bound, Bind(arguments, {"width"}));
   FormatSpec spec;
-  spec.align = '^';
+  spec.align = kCenter;
   LLM_ASSIGN_OR_RETURN(spec.width, bound.IntOr(0, 80));
   LLM_ASSIGN_OR_RETURN(std::string text, ToText(runtime, self));
-  LLM_ASSIGN_OR_RETURN(text, PadText(runtime, std::move(text), spec, '^'));
+  LLM_ASSIGN_OR_RETURN(text, PadText(runtime, std::move(text), spec, kCenter));
   return runtime.NewText(std::move(text));
 }
 

@@ -35,6 +35,9 @@ absl::StatusOr<FormatSpec> ParseFormatSpec(absl::string_view text);
 absl::StatusOr<std::string> FormatValue(Runtime& runtime, const Value& value,
                                         const FormatSpec& spec);
 
+// Aligns as str.center, which puts the odd space elsewhere than '^' does.
+inline constexpr char kCenter = 'c';
+
 // `text` (a number's sign in front, for align '=') filled up to the width.
 absl::StatusOr<std::string> PadText(Runtime& runtime, std::string text, const FormatSpec& spec,
                                     char default_align);

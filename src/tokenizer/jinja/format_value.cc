@@ -155,6 +155,7 @@ absl::StatusOr<std::string> PadText(Runtime& runtime, std::string text, const Fo
   uint64_t before = missing;
   if (align == '<') before = 0;
   if (align == '^') before = missing / 2;
+  if (align == kCenter) before = missing / 2 + (missing & width & 1);
   std::string out = text.substr(0, sign);
   for (uint64_t i = 0; i < before; ++i) out += spec.fill;
   out.append(text, sign, std::string::npos);

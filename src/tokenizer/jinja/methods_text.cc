@@ -245,7 +245,7 @@ Result CaseTest(Runtime& runtime, const Value& self, const Arguments& arguments)
 constexpr NamedBuiltin kMethods[] = {
     {"capitalize", Change<Capitalize>},
     {"casefold", Change<Lower>},
-    {"center", PadMethod<'^'>},
+    {"center", PadMethod<kCenter>},
     {"count", CountMethod},
     {"endswith", AffixMethod<true>},
     {"find", FindMethod<false, false>},
