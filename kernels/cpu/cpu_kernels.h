@@ -14,6 +14,13 @@ std::vector<const KernelTable*> CpuKernelTables();
 
 namespace cpu {
 
+absl::Status RmsNorm(const IsaKernels& isa, const RmsNormParams& params, const Stream& stream);
+absl::Status Gate(const IsaKernels& isa, const GateParams& params, const Stream& stream);
+absl::Status RowStats(const IsaKernels& isa, const RowStatsParams& params, const Stream& stream);
+absl::Status RopeKvWrite(const IsaKernels& isa, const RopeKvWriteParams& params,
+                         const Stream& stream);
+absl::Status Attention(const IsaKernels& isa, const AttentionParams& params, const Stream& stream);
+size_t AttentionWorkspaceBytes(const AttentionShape& shape);
 absl::StatusOr<size_t> PackedBytes(WeightFormat format, int64_t rows, int64_t cols);
 absl::Status PackRows(const PackRowsParams& params);
 absl::Status Embed(const EmbedParams& params, const Stream& stream);

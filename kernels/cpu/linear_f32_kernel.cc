@@ -18,8 +18,7 @@ constexpr int kPanelRows = 8;  // activation rows at once
 constexpr int kPanelTiles = 1;
 constexpr int kPanelRows = 4;
 #endif
-constexpr int kPanelCols =
-    128;  // 16 KiB of decoded weights and 16 KiB of activations: both stay in the first-level cache
+constexpr int kPanelCols = 128;  // 16 KiB of decoded weights stay in the first-level cache
 constexpr int kPanelWidth = kPanelTiles * kPackTileRows;
 
 // acc[r][t] += activation[r][k] * panel[k][t], k ascending. `activations` has row stride `stride`.
@@ -47,7 +46,7 @@ struct PanelRun {
 
 template <int kRows>
 __attribute__((noinline)) void RunRows(const LinearTask& task, const PanelRun& run, int row,
-                                       const float* panel, const float* activations) {
+                                       const float* panel) {
   F32x16 acc[kRows][kPanelTiles];
   float* out = task.out + row * task.out_stride + run.output;
   for (int r = 0; r < kRows; ++r) {
@@ -56,7 +55,7 @@ __attribute__((noinline)) void RunRows(const LinearTask& task, const PanelRun& r
           run.begin > 0 ? Load(out + r * task.out_stride + t * kPackTileRows, run.n[t]) : Zero();
     }
   }
-  MultiplyPanel<kRows>(panel, activations + row * kPanelCols, kPanelCols, run.cols, acc);
+  MultiplyPanel<kRows>(panel, task.values + row * task.cols + run.begin, task.cols, run.cols, acc);
   const bool add_bias = task.bias != nullptr && run.begin + run.cols == task.cols;
   for (int r = 0; r < kRows; ++r) {
     for (int t = 0; t < kPanelTiles; ++t) {
@@ -68,48 +67,43 @@ __attribute__((noinline)) void RunRows(const LinearTask& task, const PanelRun& r
   }
 }
 
-LLM_SIMD void RunPanel(const LinearTask& task, const PanelRun& run, const float* panel,
-                       const float* activations) {
+LLM_SIMD void RunPanel(const LinearTask& task, const PanelRun& run, const float* panel) {
   int row = 0;
   for (; row + kPanelRows <= task.num_rows; row += kPanelRows) {
-    RunRows<kPanelRows>(task, run, row, panel, activations);
+    RunRows<kPanelRows>(task, run, row, panel);
   }
   if (kPanelRows > 4 && row + 4 <= task.num_rows) {
-    RunRows<4>(task, run, row, panel, activations);
+    RunRows<4>(task, run, row, panel);
     row += 4;
   }
   if (row + 2 <= task.num_rows) {
-    RunRows<2>(task, run, row, panel, activations);
+    RunRows<2>(task, run, row, panel);
     row += 2;
   }
-  if (row < task.num_rows) RunRows<1>(task, run, row, panel, activations);
+  if (row < task.num_rows) RunRows<1>(task, run, row, panel);
 }
 
+// Bytes from a tile to its like in the next panel.
+LLM_SIMD int64_t PrefetchDistance(const LinearTask& task) { return kPanelTiles * task.tile_bytes; }
+
 // Each decoder writes columns [begin, begin + cols) of one tile to panel rows of stride
-// kPanelWidth.
-struct DecodeF32 {
-  LLM_SIMD void Decode(const LinearTask& /*task*/, const uint8_t* tile, int64_t begin, int cols,
+// kPanelWidth, and prefetches the like of a tile to come, a little with each step: a burst of
+// prefetches would stall the loads.
+template <typename Element, F32x16 (*kLoad)(const Element*)>
+struct DecodeFloats {
+  LLM_SIMD void Decode(const LinearTask& task, const uint8_t* tile, int64_t begin, int cols,
                        float* panel) {
-    const float* source = reinterpret_cast<const float*>(tile) + begin * kPackTileRows;
-    for (int k = 0; k < cols; ++k) Store(panel + k * kPanelWidth, Load(source + k * kPackTileRows));
+    constexpr int kColBytes = kPackTileRows * static_cast<int>(sizeof(Element));
+    const uint8_t* source = tile + begin * kColBytes;
+    const uint8_t* ahead = source + PrefetchDistance(task);
+    for (int k = 0; k < cols; ++k) {
+      __builtin_prefetch(ahead + k * kColBytes);
+      Store(panel + k * kPanelWidth,
+            kLoad(reinterpret_cast<const Element*>(source + k * kColBytes)));
+    }
   }
 };
-struct DecodeF16 {
-  LLM_SIMD void Decode(const LinearTask& /*task*/, const uint8_t* tile, int64_t begin, int cols,
-                       float* panel) {
-    const uint16_t* source = reinterpret_cast<const uint16_t*>(tile) + begin * kPackTileRows;
-    for (int k = 0; k < cols; ++k)
-      Store(panel + k * kPanelWidth, LoadF16(source + k * kPackTileRows));
-  }
-};
-struct DecodeBF16 {
-  LLM_SIMD void Decode(const LinearTask& /*task*/, const uint8_t* tile, int64_t begin, int cols,
-                       float* panel) {
-    const uint16_t* source = reinterpret_cast<const uint16_t*>(tile) + begin * kPackTileRows;
-    for (int k = 0; k < cols; ++k)
-      Store(panel + k * kPanelWidth, LoadBF16(source + k * kPackTileRows));
-  }
-};
+LLM_SIMD F32x16 LoadF32(const float* p) { return Load(p); }
 
 // scale * (q - zero) + min for kLanes rows; exact but for the last operation, as in each format's
 // Decode.
@@ -119,6 +113,7 @@ struct DecodeQuants {
                        float* panel) {
     for (int g = 0; g < cols / kTileGroup; ++g) {
       const int64_t group = begin / kTileGroup + g;
+      PrefetchGroup(tile + PrefetchDistance(task), task.scales_offset, group);
       for (int row = 0; row < kPackTileRows; row += kLanes) {
         Bytes w[kGroupSteps];
         Format::Unpack(tile + group * Format::kGroupBytes + row * kStepCols, w);
@@ -128,6 +123,12 @@ struct DecodeQuants {
           DecodeStep(w[s], scales, s, out + s * kStepCols * kPanelWidth);
       }
     }
+  }
+
+  LLM_SIMD void PrefetchGroup(const uint8_t* tile, int64_t scales_offset, int64_t group) {
+    for (int i = 0; i < Format::kGroupBytes; i += 64)
+      __builtin_prefetch(tile + group * Format::kGroupBytes + i);
+    __builtin_prefetch(tile + scales_offset + group * Format::kScaleBytes);
   }
 
   LLM_SIMD void DecodeStep(Bytes w, const GroupScales& scales, int step, float* out) {
@@ -146,32 +147,27 @@ struct DecodeQuants {
   }
 };
 
-void CopyActivations(const LinearTask& task, int64_t begin, int cols, float* activations) {
-  for (int r = 0; r < task.num_rows; ++r) {
-    std::memcpy(activations + r * kPanelCols, task.values + r * task.cols + begin,
-                static_cast<size_t>(cols) * sizeof(float));
-  }
-}
-
+// The tile outside, columns inside: a tile's bytes are read in order, as the memory likes it.
 template <typename Decoder>
 void Run(const LinearTask& task) {
   alignas(64) float panel[kPanelCols * kPanelWidth];
-  alignas(64) float activations[kLinearTaskRows * kPanelCols];
-  for (int64_t begin = 0; begin < task.cols; begin += kPanelCols) {
-    const int cols =
-        task.cols - begin < kPanelCols ? static_cast<int>(task.cols - begin) : kPanelCols;
-    CopyActivations(task, begin, cols, activations);
-    for (int64_t output = 0; output < task.num_outputs; output += kPanelWidth) {
-      PanelRun run = {begin, cols, output, {}};
+  for (int64_t output = 0; output < task.num_outputs; output += kPanelWidth) {
+    const uint8_t* tiles[kPanelTiles];
+    PanelRun run = {};
+    run.output = output;
+    for (int t = 0; t < kPanelTiles; ++t) {
+      const int64_t left = task.num_outputs - output - t * kPackTileRows;
+      run.n[t] = left <= 0 ? 0 : left < kPackTileRows ? static_cast<int>(left) : kPackTileRows;
+      // Past the last tile: its neighbour again, computed and not stored.
+      tiles[t] = task.tiles + (output / kPackTileRows + (left > 0 ? t : 0)) * task.tile_bytes;
+    }
+    for (run.begin = 0; run.begin < task.cols; run.begin += kPanelCols) {
+      const int64_t left = task.cols - run.begin;
+      run.cols = left < kPanelCols ? static_cast<int>(left) : kPanelCols;
       for (int t = 0; t < kPanelTiles; ++t) {
-        const int64_t left = task.num_outputs - output - t * kPackTileRows;
-        run.n[t] = left <= 0 ? 0 : left < kPackTileRows ? static_cast<int>(left) : kPackTileRows;
-        // Past the last tile: its neighbour again, computed and not stored.
-        const int64_t tile = output / kPackTileRows + (run.n[t] > 0 ? t : 0);
-        Decoder::Decode(task, task.tiles + tile * task.tile_bytes, begin, cols,
-                        panel + t * kPackTileRows);
+        Decoder::Decode(task, tiles[t], run.begin, run.cols, panel + t * kPackTileRows);
       }
-      RunPanel(task, run, panel, activations);
+      RunPanel(task, run, panel);
     }
   }
 }
@@ -181,11 +177,11 @@ void Run(const LinearTask& task) {
 LinearTaskFn LinearF32(WeightFormat format) {
   switch (format) {
     case WeightFormat::kF32:
-      return Run<DecodeF32>;
+      return Run<DecodeFloats<float, LoadF32>>;
     case WeightFormat::kF16:
-      return Run<DecodeF16>;
+      return Run<DecodeFloats<uint16_t, LoadF16>>;
     case WeightFormat::kBF16:
-      return Run<DecodeBF16>;
+      return Run<DecodeFloats<uint16_t, LoadBF16>>;
     case WeightFormat::kQ4_0:
       return Run<DecodeQuants<CenteredNibbles<0>>>;
     case WeightFormat::kQ5_0:

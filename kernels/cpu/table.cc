@@ -2,13 +2,15 @@
 // set is a template argument.
 #include "kernels/cpu/cpu_features.h"
 #include "kernels/cpu/cpu_kernels.h"
+#include "kernels/reference/reference.h"
 
 namespace llm {
 namespace {
 
-template <const IsaKernels& (*kIsa)()>
-absl::Status Linear(const LinearParams& params, const Stream& stream) {
-  return cpu::Linear(kIsa(), params, stream);
+// The launcher kOp with its instruction set bound.
+template <const IsaKernels& (*kIsa)(), auto kOp, typename Params>
+absl::Status Bind(const Params& params, const Stream& stream) {
+  return kOp(kIsa(), params, stream);
 }
 
 template <const IsaKernels& (*kIsa)()>
@@ -17,15 +19,16 @@ const KernelTable& Table() {
       .name = kIsa().name,
       .packed_bytes = cpu::PackedBytes,
       .pack_rows = cpu::PackRows,
-      .linear = Linear<kIsa>,
+      .linear = Bind<kIsa, cpu::Linear, LinearParams>,
       .embed = cpu::Embed,
-      .rms_norm = nullptr,
-      .gate = nullptr,
-      .rope_table = nullptr,
-      .rope_kv_write = nullptr,
-      .attention = nullptr,
-      .attention_workspace_bytes = nullptr,
-      .row_stats = nullptr,
+      .rms_norm = Bind<kIsa, cpu::RmsNorm, RmsNormParams>,
+      .gate = Bind<kIsa, cpu::Gate, GateParams>,
+      // A few thousand exact sines once per step: nothing to gain.
+      .rope_table = ReferenceRopeTable,
+      .rope_kv_write = Bind<kIsa, cpu::RopeKvWrite, RopeKvWriteParams>,
+      .attention = Bind<kIsa, cpu::Attention, AttentionParams>,
+      .attention_workspace_bytes = cpu::AttentionWorkspaceBytes,
+      .row_stats = Bind<kIsa, cpu::RowStats, RowStatsParams>,
   };
   return table;
 }

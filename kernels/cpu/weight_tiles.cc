@@ -9,7 +9,7 @@
 namespace llm {
 namespace {
 
-int GroupBytes(WeightFormat format) {
+constexpr int GroupBytes(WeightFormat format) {
   switch (format) {
     case WeightFormat::kQ4_0:
     case WeightFormat::kQ4_1:
@@ -32,7 +32,7 @@ int GroupBytes(WeightFormat format) {
   return 0;
 }
 
-int64_t ScaleBytes(WeightFormat format, int64_t cols) {
+constexpr int64_t ScaleBytes(WeightFormat format, int64_t cols) {
   switch (format) {
     case WeightFormat::kQ4_0:
     case WeightFormat::kQ5_0:
@@ -61,7 +61,8 @@ float HalfAt(const uint8_t* p) {
 }
 
 // Quant of column `col` (in its group) of row `row` in the group at `group`.
-int QuantAt(WeightFormat format, const uint8_t* group, int row, int col) {
+template <WeightFormat format>
+int QuantAt(const uint8_t* group, int row, int col) {
   const int step = col / kStepCols;
   const int byte = row * kStepCols + col % kStepCols;
   if (format == WeightFormat::kQ8_0) return group[step * kStepBytes + byte];
@@ -76,7 +77,8 @@ int QuantAt(WeightFormat format, const uint8_t* group, int row, int col) {
   return nibble;
 }
 
-float ValueAt(WeightFormat format, const uint8_t* scales, int row, int64_t col, int quant) {
+template <WeightFormat format>
+float ValueAt(const uint8_t* scales, int row, int64_t col, int quant) {
   const int64_t group = col / kTileGroup;
   const auto simple = [&](int64_t i) { return HalfAt(scales + i * kHalfRow + 2 * row); };
   const int64_t super_bytes = ScaleBytes(format, kSuperBlock);
@@ -106,7 +108,8 @@ float ValueAt(WeightFormat format, const uint8_t* scales, int row, int64_t col, 
   }
 }
 
-float FloatAt(WeightFormat format, const uint8_t* tile, int64_t index) {
+template <WeightFormat format>
+float FloatAt(const uint8_t* tile, int64_t index) {
   uint16_t half;
   float value;
   if (format == WeightFormat::kF32) {
@@ -115,6 +118,19 @@ float FloatAt(WeightFormat format, const uint8_t* tile, int64_t index) {
   }
   std::memcpy(&half, tile + 2 * index, sizeof(half));
   return format == WeightFormat::kF16 ? F16ToF32(half) : BF16ToF32(half);
+}
+
+template <WeightFormat format>
+void DecodeRow(const TileShape& shape, const uint8_t* tile, int lane, int64_t cols, float* out) {
+  for (int64_t k = 0; k < cols; ++k) {
+    if constexpr (IsFloatFormat(format)) {
+      out[k] = FloatAt<format>(tile, k * kPackTileRows + lane);
+    } else {
+      const uint8_t* group = tile + k / kTileGroup * shape.group_bytes;
+      const int quant = QuantAt<format>(group, lane, static_cast<int>(k % kTileGroup));
+      out[k] = ValueAt<format>(tile + shape.scales_offset, lane, k, quant);
+    }
+  }
 }
 
 }  // namespace
@@ -133,15 +149,12 @@ void DecodePackedRow(const PackedWeight& weight, int64_t row, float* out) {
   const uint8_t* tile =
       reinterpret_cast<const uint8_t*>(weight.data) + row / kPackTileRows * shape.tile_bytes;
   const int lane = static_cast<int>(row % kPackTileRows);
-  if (IsFloatFormat(format)) {
-    for (int64_t k = 0; k < weight.cols; ++k)
-      out[k] = FloatAt(format, tile, k * kPackTileRows + lane);
-    return;
-  }
-  for (int64_t k = 0; k < weight.cols; ++k) {
-    const uint8_t* group = tile + k / kTileGroup * shape.group_bytes;
-    const int quant = QuantAt(format, group, lane, static_cast<int>(k % kTileGroup));
-    out[k] = ValueAt(format, tile + shape.scales_offset, lane, k, quant);
+  switch (format) {
+#define LLM_WEIGHT_FORMAT(name, ggml_type, block_size, block_bytes, header) \
+  case WeightFormat::k##name:                                               \
+    return DecodeRow<WeightFormat::k##name>(shape, tile, lane, weight.cols, out);
+#include "kernels/quant/formats.def"
+#undef LLM_WEIGHT_FORMAT
   }
 }
 

@@ -43,7 +43,7 @@ struct TileShape {
 // REQUIRES: cols is a positive multiple of the format's block, small enough that 64 * cols fits.
 TileShape GetTileShape(WeightFormat format, int64_t cols);
 
-inline bool IsFloatFormat(WeightFormat format) {
+constexpr bool IsFloatFormat(WeightFormat format) {
   return format == WeightFormat::kF32 || format == WeightFormat::kF16 ||
          format == WeightFormat::kBF16;
 }

@@ -18,8 +18,9 @@ struct AttentionCase {
   int block_size = 16;
 };
 
-// The keys, values and queries of some sequences. Blocks are shuffled; unused memory is 0xff: NaN in every format, or a
-// NaN scale. Queries exist for every position, so that any chunk of a sequence can be asked for.
+// The keys, values and queries of some sequences. Blocks are shuffled; unused memory is 0xff: NaN
+// in every format, or a NaN scale. Queries exist for every position, so that any chunk of a
+// sequence can be asked for.
 class AttentionData {
  public:
   AttentionData(const AttentionCase& c, std::vector<int> contexts)
@@ -57,18 +58,31 @@ class AttentionData {
     }
     ActivationMemory out(query_start.back(), token_size(), forms);
     const int max_context = *std::max_element(context_lens.begin(), context_lens.end());
-    Aligned<std::byte> workspace(kernels.attention_workspace_bytes(
-        {.max_tokens = query_start.back(), .max_sequences = static_cast<int>(chunks.size()),
-         .max_context = max_context, .num_heads = case_.num_heads, .head_dim = case_.head_dim,
-         .num_threads = num_threads}), std::byte{0xff});
+    Aligned<std::byte> workspace(
+        kernels.attention_workspace_bytes({.max_tokens = query_start.back(),
+                                           .max_sequences = static_cast<int>(chunks.size()),
+                                           .max_context = max_context,
+                                           .num_heads = case_.num_heads,
+                                           .head_dim = case_.head_dim,
+                                           .num_threads = num_threads}),
+        std::byte{0xff});
     const auto pool = MakePool(num_threads);
-    const absl::Status status = kernels.attention(
-        {.q = q.data(), .q_stride = token_size(), .num_heads = case_.num_heads,
-         .query_start = query_start, .context_lens = context_lens, .block_table = table.data(),
-         .max_blocks = max_blocks_, .kv = {layout_, kv_.data(), num_blocks_},
-         .scale = 1.0f / std::sqrt(static_cast<float>(case_.head_dim)), .window = case_.window,
-         .soft_cap = case_.soft_cap, .output = out.View(), .workspace = workspace.data(),
-         .workspace_bytes = workspace.size()}, {pool.get()});
+    const absl::Status status =
+        kernels.attention({.q = q.data(),
+                           .q_stride = token_size(),
+                           .num_heads = case_.num_heads,
+                           .query_start = query_start,
+                           .context_lens = context_lens,
+                           .block_table = table.data(),
+                           .max_blocks = max_blocks_,
+                           .kv = {layout_, kv_.data(), num_blocks_},
+                           .scale = 1.0f / std::sqrt(static_cast<float>(case_.head_dim)),
+                           .window = case_.window,
+                           .soft_cap = case_.soft_cap,
+                           .output = out.View(),
+                           .workspace = workspace.data(),
+                           .workspace_bytes = workspace.size()},
+                          {pool.get()});
     EXPECT_TRUE(status.ok()) << status;
     return out;
   }
@@ -76,6 +90,27 @@ class AttentionData {
   int64_t token_size() const { return int64_t{case_.num_heads} * case_.head_dim; }
   std::byte* kv() { return kv_.data(); }
   Aligned<float>& queries(size_t sequence) { return queries_[sequence]; }
+
+  // Makes the key and the value of one token NaN.
+  void PoisonToken(size_t sequence, int position) {
+    const size_t row = sequence * static_cast<size_t>(max_blocks_);
+    const int block = tables_[row + static_cast<size_t>(position / case_.block_size)];
+    const std::vector<int32_t> slots = {block * case_.block_size + position % case_.block_size};
+    Aligned<float> nans(static_cast<size_t>(token_size()), std::nanf(""));
+    Aligned<float> k = nans;
+    const int64_t stride = int64_t{case_.num_kv_heads} * case_.head_dim;
+    const absl::Status status =
+        ReferenceKernels().rope_kv_write({.q = nans.data(),
+                                          .k = k.data(),
+                                          .v = k.data(),
+                                          .q_stride = token_size(),
+                                          .kv_stride = stride,
+                                          .num_heads = case_.num_heads,
+                                          .slot_mapping = slots,
+                                          .kv = {layout_, kv_.data(), num_blocks_}},
+                                         {});
+    EXPECT_TRUE(status.ok()) << status;
+  }
 
  private:
   void Fill(size_t s) {
@@ -88,14 +123,20 @@ class AttentionData {
     const Aligned<float> v = RandomFloats(static_cast<size_t>(n * stride), seed + 3);
     std::vector<int32_t> slots;
     for (int i = 0; i < n; ++i) {
-      const size_t block = s * static_cast<size_t>(max_blocks_) +
-                           static_cast<size_t>(i / case_.block_size);
+      const size_t block =
+          s * static_cast<size_t>(max_blocks_) + static_cast<size_t>(i / case_.block_size);
       slots.push_back(tables_[block] * case_.block_size + i % case_.block_size);
     }
-    const absl::Status status = ReferenceKernels().rope_kv_write(
-        {.q = q.data(), .k = k.data(), .v = v.data(), .q_stride = token_size(),
-         .kv_stride = stride, .num_heads = case_.num_heads, .slot_mapping = slots,
-         .kv = {layout_, kv_.data(), num_blocks_}}, {});
+    const absl::Status status =
+        ReferenceKernels().rope_kv_write({.q = q.data(),
+                                          .k = k.data(),
+                                          .v = v.data(),
+                                          .q_stride = token_size(),
+                                          .kv_stride = stride,
+                                          .num_heads = case_.num_heads,
+                                          .slot_mapping = slots,
+                                          .kv = {layout_, kv_.data(), num_blocks_}},
+                                         {});
     EXPECT_TRUE(status.ok()) << status;
   }
 

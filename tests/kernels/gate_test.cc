@@ -1,4 +1,5 @@
-// gate: known values of SiLU and GELU, every backend against the reference, extremes, independence of the batch.
+// gate: known values of SiLU and GELU, every backend against the reference, extremes, independence
+// of the batch.
 #include <limits>
 
 #include "tests/kernels/kernel_test_util.h"
@@ -8,63 +9,71 @@ namespace {
 
 constexpr GateActivation kActivations[] = {GateActivation::kSilu, GateActivation::kGeluTanh};
 
-INSTANTIATE_TEST_SUITE_P(Backends, BackendTest, testing::ValuesIn(AvailableKernels()), BackendName);
+class GateTest : public BackendTest {};
+INSTANTIATE_TEST_SUITE_P(Backends, GateTest, testing::ValuesIn(AvailableKernels()), BackendName);
 
-ActivationMemory Run(const KernelTable& kernels, GateActivation activation,
-                     const Aligned<float>& gate, const Aligned<float>& up, int64_t rows,
-                     int64_t cols, Forms forms = Forms::kValues, int num_threads = 1) {
+ActivationMemory RunGate(const KernelTable& kernels, GateActivation activation,
+                         const Aligned<float>& gate, const Aligned<float>& up, int64_t rows,
+                         int64_t cols, Forms forms = Forms::kValues, int num_threads = 1) {
   ActivationMemory out(rows, cols, forms);
   const auto pool = MakePool(num_threads);
-  EXPECT_TRUE(kernels.gate({.activation = activation, .gate = gate.data(), .up = up.data(),
-                            .input_stride = static_cast<int64_t>(gate.size()) / rows,
-                            .output = out.View()}, {pool.get()}).ok());
+  EXPECT_TRUE(kernels
+                  .gate({.activation = activation,
+                         .gate = gate.data(),
+                         .up = up.data(),
+                         .input_stride = static_cast<int64_t>(gate.size()) / rows,
+                         .output = out.View()},
+                        {pool.get()})
+                  .ok());
   return out;
 }
 
-TEST_P(BackendTest, KnowsSiluAndGelu) {
+TEST_P(GateTest, KnowsSiluAndGelu) {
   const Aligned<float> up(4, 2.0f);
-  ExpectNear(Run(kernels(), GateActivation::kSilu, {-2, 0, 1, 3}, up, 1, 4).values,
+  ExpectNear(RunGate(kernels(), GateActivation::kSilu, {-2, 0, 1, 3}, up, 1, 4).values,
              {-0.476811688f, 0, 1.46211716f, 5.71544476f}, 1e-6);
-  ExpectNear(Run(kernels(), GateActivation::kGeluTanh, {-2, -0.5f, 0, 1}, up, 1, 4).values,
+  ExpectNear(RunGate(kernels(), GateActivation::kGeluTanh, {-2, -0.5f, 0, 1}, up, 1, 4).values,
              {-0.0908046118f, -0.30857198f, 0, 1.68238398f}, 1e-6);
 }
 
-TEST_P(BackendTest, EqualsTheReference) {
+TEST_P(GateTest, EqualsTheReference) {
   for (GateActivation activation : kActivations) {
     for (int64_t cols : {32, 96, 1536, 17}) {
       const size_t size = static_cast<size_t>(3 * (cols + 5));
       const Aligned<float> gate = RandomFloats(size, 1, 4.0f);
       const Aligned<float> up = RandomFloats(size, 2);
       const Forms forms = cols % 32 == 0 ? Forms::kBoth : Forms::kValues;
-      const auto actual = Run(kernels(), activation, gate, up, 3, cols, forms);
-      const auto expected = Run(ReferenceKernels(), activation, gate, up, 3, cols, forms);
-      // |gate * up| < 128; a handful of operations of a few ulp each, GELU's 1 + tanh loses bits near -1.
+      const auto actual = RunGate(kernels(), activation, gate, up, 3, cols, forms);
+      const auto expected = RunGate(ReferenceKernels(), activation, gate, up, 3, cols, forms);
+      // |gate * up| < 128; a handful of operations of a few ulp each, GELU's 1 + tanh loses bits
+      // near -1.
       ExpectNear(actual.values, expected.values, 128 * 16 * kFloatEpsilon);
       if (forms == Forms::kBoth) ExpectQuantsOfValues(actual);
     }
   }
 }
 
-TEST_P(BackendTest, IsAccurateRelativelyForModerateGates) {
+TEST_P(GateTest, IsAccurateRelativelyForModerateGates) {
   Aligned<float> gate(2048);
   for (size_t i = 0; i < gate.size(); ++i) gate[i] = -3.0f + static_cast<float>(i) * 0.01f;
   const Aligned<float> up(gate.size(), 1.0f);
   for (GateActivation activation : kActivations) {
-    const auto actual = Run(kernels(), activation, gate, up, 1, 2048);
-    const auto expected = Run(ReferenceKernels(), activation, gate, up, 1, 2048);
+    const auto actual = RunGate(kernels(), activation, gate, up, 1, 2048);
+    const auto expected = RunGate(ReferenceKernels(), activation, gate, up, 1, 2048);
     for (size_t i = 0; i < gate.size(); ++i) {
       EXPECT_NEAR(actual.values[i], expected.values[i],
-                  1e-4 * std::fabs(expected.values[i]) + 1e-30) << gate[i];
+                  1e-4 * std::fabs(expected.values[i]) + 1e-30)
+          << gate[i];
     }
   }
 }
 
-TEST_P(BackendTest, ExtremeGatesGiveZeroOrTheGateAndNanStaysNan) {
+TEST_P(GateTest, ExtremeGatesGiveZeroOrTheGateAndNanStaysNan) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const Aligned<float> gate = {-1000, -90, 90, 1000, -1e30f, 1e30f, nan, 1};
   const Aligned<float> up = {1, 1, 1, 1, 1, 1, 1, nan};
   for (GateActivation activation : kActivations) {
-    const auto out = Run(kernels(), activation, gate, up, 1, 8);
+    const auto out = RunGate(kernels(), activation, gate, up, 1, 8);
     for (size_t i : {0u, 1u, 4u}) EXPECT_NEAR(out.values[i], 0, 1e-30) << gate[i];
     for (size_t i : {2u, 3u, 5u}) EXPECT_EQ(out.values[i], gate[i]);
     EXPECT_TRUE(std::isnan(out.values[6]));
@@ -72,18 +81,18 @@ TEST_P(BackendTest, ExtremeGatesGiveZeroOrTheGateAndNanStaysNan) {
   }
 }
 
-TEST_P(BackendTest, GivesTheSameBitsInAnyBatchFormAndThreadCount) {
+TEST_P(GateTest, GivesTheSameBitsInAnyBatchFormAndThreadCount) {
   const Aligned<float> gate = RandomFloats(7 * 576, 1, 4.0f);
   const Aligned<float> up = RandomFloats(7 * 576, 2);
   for (GateActivation activation : kActivations) {
-    const auto all = Run(kernels(), activation, gate, up, 7, 576, Forms::kBoth);
+    const auto all = RunGate(kernels(), activation, gate, up, 7, 576, Forms::kBoth);
     for (int num_threads : {2, 3}) {
-      ExpectSame(Run(kernels(), activation, gate, up, 7, 576, Forms::kBoth, num_threads), all);
+      ExpectSame(RunGate(kernels(), activation, gate, up, 7, 576, Forms::kBoth, num_threads), all);
     }
     const Aligned<float> one_gate(gate.begin(), gate.begin() + 576);
-    const auto one = Run(kernels(), activation, one_gate, up, 1, 576, Forms::kBoth);
+    const auto one = RunGate(kernels(), activation, one_gate, up, 1, 576, Forms::kBoth);
     EXPECT_EQ(std::memcmp(one.Row(0), all.Row(0), 576 * sizeof(float)), 0);
-    const auto quants = Run(kernels(), activation, gate, up, 7, 576, Forms::kQuants);
+    const auto quants = RunGate(kernels(), activation, gate, up, 7, 576, Forms::kQuants);
     EXPECT_TRUE(SameBits(quants.quants, all.quants));
     EXPECT_TRUE(SameBits(quants.scales, all.scales));
   }

@@ -4,11 +4,13 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "kernels/kernel_table.h"
 #include "kernels/reference/reference.h"
@@ -87,7 +89,8 @@ bool SameBits(const Aligned<T>& a, const Aligned<T>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
 }
 
-// The quants, scales and sums are exactly those that kernels/activations.h prescribes for the values.
+// The quants, scales and sums are exactly those that kernels/activations.h prescribes for the
+// values.
 inline void ExpectQuantsOfValues(const ActivationMemory& a) {
   for (size_t g = 0; g < a.scales.size(); ++g) {
     const float* x = a.values.data() + g * 32;

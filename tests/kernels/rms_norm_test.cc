@@ -1,4 +1,5 @@
-// rms_norm: hand-computed rows, every backend against the reference, quantisation, independence of the batch.
+// rms_norm: hand-computed rows, every backend against the reference, quantisation, independence of
+// the batch.
 #include <limits>
 
 #include "tests/kernels/kernel_test_util.h"
@@ -6,14 +7,19 @@
 namespace llm {
 namespace {
 
-INSTANTIATE_TEST_SUITE_P(Backends, BackendTest, testing::ValuesIn(AvailableKernels()), BackendName);
+class RmsNormTest : public BackendTest {};
+INSTANTIATE_TEST_SUITE_P(Backends, RmsNormTest, testing::ValuesIn(AvailableKernels()), BackendName);
 
-TEST_P(BackendTest, NormsAHandComputedRow) {
+TEST_P(RmsNormTest, NormsAHandComputedRow) {
   const Aligned<float> input = {1, 2, 3, 4};
   const Aligned<float> weight = {1, 1, 2, 0.5f};
   ActivationMemory out(1, 4, Forms::kValues);
-  ASSERT_TRUE(kernels().rms_norm({.input = input.data(), .weight = weight.data(), .eps = 0.5f,
-                                  .output = out.View()}, {}).ok());
+  ASSERT_TRUE(
+      kernels()
+          .rms_norm(
+              {.input = input.data(), .weight = weight.data(), .eps = 0.5f, .output = out.View()},
+              {})
+          .ok());
   // mean(x^2) + eps = 8
   ExpectNear(out.values, {0.353553391f, 0.707106781f, 2.12132034f, 0.707106781f}, 4e-7);
 }
@@ -29,56 +35,64 @@ struct Result {
   Aligned<float> residual;
 };
 
-Result Run(const KernelTable& kernels, const Case& c, int64_t rows, Forms forms, int num_threads) {
+Result RunRmsNorm(const KernelTable& kernels, const Case& c, int64_t rows, Forms forms,
+                  int num_threads) {
   const size_t size = static_cast<size_t>(rows * c.cols);
   const Aligned<float> input = RandomFloats(size, 1, 3.0f);
   const Aligned<float> weight = RandomFloats(static_cast<size_t>(c.cols), 2);
   Result result{ActivationMemory(rows, c.cols, forms), RandomFloats(size, 3)};
   const auto pool = MakePool(num_threads);
-  EXPECT_TRUE(kernels.rms_norm({.input = c.with_input ? input.data() : nullptr,
-                                .residual = c.with_residual ? result.residual.data() : nullptr,
-                                .weight = weight.data(), .eps = 1e-5f,
-                                .output = result.output.View()}, {pool.get()}).ok());
+  EXPECT_TRUE(kernels
+                  .rms_norm({.input = c.with_input ? input.data() : nullptr,
+                             .residual = c.with_residual ? result.residual.data() : nullptr,
+                             .weight = weight.data(),
+                             .eps = 1e-5f,
+                             .output = result.output.View()},
+                            {pool.get()})
+                  .ok());
   return result;
 }
 
-constexpr Case kCases[] = {{576, true, true}, {640, true, false}, {64, false, true},
-                           {1056, true, true}};
+constexpr Case kCases[] = {
+    {576, true, true}, {640, true, false}, {64, false, true}, {1056, true, true}};
 
-TEST_P(BackendTest, EqualsTheReference) {
+TEST_P(RmsNormTest, EqualsTheReference) {
   for (const Case& c : kCases) {
-    const Result actual = Run(kernels(), c, 5, Forms::kBoth, 1);
-    const Result expected = Run(ReferenceKernels(), c, 5, Forms::kBoth, 1);
+    const Result actual = RunRmsNorm(kernels(), c, 5, Forms::kBoth, 1);
+    const Result expected = RunRmsNorm(ReferenceKernels(), c, 5, Forms::kBoth, 1);
     EXPECT_TRUE(SameBits(actual.residual, expected.residual));
-    // The sum of squares has relative error < cols * eps; half of it reaches the root. |output| < 32.
+    // The sum of squares has relative error < cols * eps; half of it reaches the root. |output|
+    // < 32.
     ExpectNear(actual.output.values, expected.output.values,
                32 * static_cast<double>(c.cols) * kFloatEpsilon);
     ExpectQuantsOfValues(actual.output);
   }
 }
 
-TEST_P(BackendTest, AcceptsAnyNumberOfColumnsWithoutQuants) {
+TEST_P(RmsNormTest, AcceptsAnyNumberOfColumnsWithoutQuants) {
   for (int64_t cols : {1, 7, 16, 33, 100}) {
     const Case c = {cols, true, true};
-    ExpectNear(Run(kernels(), c, 3, Forms::kValues, 1).output.values,
-               Run(ReferenceKernels(), c, 3, Forms::kValues, 1).output.values, 1e-4);
+    ExpectNear(RunRmsNorm(kernels(), c, 3, Forms::kValues, 1).output.values,
+               RunRmsNorm(ReferenceKernels(), c, 3, Forms::kValues, 1).output.values, 1e-4);
   }
 }
 
-TEST_P(BackendTest, GivesTheSameBitsInAnyBatchFormAndThreadCount) {
+TEST_P(RmsNormTest, GivesTheSameBitsInAnyBatchFormAndThreadCount) {
   for (const Case& c : kCases) {
-    const Result all = Run(kernels(), c, 6, Forms::kBoth, 1);
+    const Result all = RunRmsNorm(kernels(), c, 6, Forms::kBoth, 1);
     for (int num_threads : {2, 3}) {
-      ExpectSame(Run(kernels(), c, 6, Forms::kBoth, num_threads).output, all.output);
+      ExpectSame(RunRmsNorm(kernels(), c, 6, Forms::kBoth, num_threads).output, all.output);
     }
-    const Result fewer = Run(kernels(), c, 2, Forms::kBoth, 1);
+    const Result fewer = RunRmsNorm(kernels(), c, 2, Forms::kBoth, 1);
     EXPECT_EQ(std::memcmp(fewer.output.Row(0), all.output.Row(0), sizeof(float) * 2 * c.cols), 0);
-    EXPECT_TRUE(SameBits(Run(kernels(), c, 6, Forms::kValues, 1).output.values, all.output.values));
-    EXPECT_TRUE(SameBits(Run(kernels(), c, 6, Forms::kQuants, 1).output.quants, all.output.quants));
+    EXPECT_TRUE(
+        SameBits(RunRmsNorm(kernels(), c, 6, Forms::kValues, 1).output.values, all.output.values));
+    EXPECT_TRUE(
+        SameBits(RunRmsNorm(kernels(), c, 6, Forms::kQuants, 1).output.quants, all.output.quants));
   }
 }
 
-TEST_P(BackendTest, WritesOverItsInput) {
+TEST_P(RmsNormTest, WritesOverItsInput) {
   const Aligned<float> weight = RandomFloats(64, 2);
   Aligned<float> input = RandomFloats(64, 1);
   ActivationMemory out(1, 64, Forms::kValues);
@@ -89,7 +103,7 @@ TEST_P(BackendTest, WritesOverItsInput) {
   EXPECT_TRUE(SameBits(input, out.values));
 }
 
-TEST_P(BackendTest, QuantisesZeroTinyAndNonFiniteGroups) {
+TEST_P(RmsNormTest, QuantisesZeroTinyAndNonFiniteGroups) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   Aligned<float> input(160, 1.0f);
   Aligned<float> weight = RandomFloats(160, 5);
@@ -100,8 +114,10 @@ TEST_P(BackendTest, QuantisesZeroTinyAndNonFiniteGroups) {
   weight[70] = kInfinity;
   weight[100] = -std::numeric_limits<float>::quiet_NaN();
   ActivationMemory out(1, 160, Forms::kBoth);
-  ASSERT_TRUE(kernels().rms_norm({.input = input.data(), .weight = weight.data(),
-                                  .output = out.View()}, {}).ok());
+  ASSERT_TRUE(
+      kernels()
+          .rms_norm({.input = input.data(), .weight = weight.data(), .output = out.View()}, {})
+          .ok());
   ExpectQuantsOfValues(out);
   EXPECT_EQ(out.scales[0], 0);
   EXPECT_EQ(out.scales[1], 0);
@@ -109,7 +125,7 @@ TEST_P(BackendTest, QuantisesZeroTinyAndNonFiniteGroups) {
   EXPECT_TRUE(std::isnan(out.scales[3]));
 }
 
-TEST_P(BackendTest, RefusesWrongArguments) {
+TEST_P(RmsNormTest, RefusesWrongArguments) {
   Aligned<float> x(48, 1.0f);
   ActivationMemory out(1, 48, Forms::kBoth);
   RmsNormParams params = {.input = x.data(), .weight = x.data(), .output = out.View()};

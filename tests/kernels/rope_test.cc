@@ -1,4 +1,5 @@
-// rope_table and rope_kv_write: hand-computed rotations, stored formats to the bit, backends against the reference.
+// rope_table and rope_kv_write: hand-computed rotations, stored formats to the bit, backends
+// against the reference.
 #include "gmock/gmock.h"
 #include "kernels/kv_element.h"
 #include "tests/kernels/kernel_test_util.h"
@@ -6,21 +7,29 @@
 namespace llm {
 namespace {
 
-INSTANTIATE_TEST_SUITE_P(Backends, BackendTest, testing::ValuesIn(AvailableKernels()), BackendName);
+class RopeTest : public BackendTest {};
+INSTANTIATE_TEST_SUITE_P(Backends, RopeTest, testing::ValuesIn(AvailableKernels()), BackendName);
 
 constexpr DType kDTypes[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3, DType::kI8};
 
-TEST_P(BackendTest, TableHoldsCosinesAndSinesTimesMagnitude) {
+TEST_P(RopeTest, TableHoldsCosinesAndSinesTimesMagnitude) {
   const std::vector<int32_t> positions = {0, 3, 1000};
   const std::vector<float> inv_freq = {1.0f, 0.01f};
   Aligned<float> table(12);
-  ASSERT_TRUE(kernels().rope_table({.positions = positions, .inv_freq = inv_freq, .magnitude = 1.5f,
-                                    .cos_sin = table.data()}, {}).ok());
-  ExpectNear(table, {1.5f, 0, 1.5f, 0, -1.484988745f, 0.211680012f, 1.499325051f, 0.044993249f,
-                     0.843568614f, 1.240319311f, -1.258607294f, -0.816031666f}, 2e-7);
+  ASSERT_TRUE(kernels()
+                  .rope_table({.positions = positions,
+                               .inv_freq = inv_freq,
+                               .magnitude = 1.5f,
+                               .cos_sin = table.data()},
+                              {})
+                  .ok());
+  ExpectNear(table,
+             {1.5f, 0, 1.5f, 0, -1.484988745f, 0.211680012f, 1.499325051f, 0.044993249f,
+              0.843568614f, 1.240319311f, -1.258607294f, -0.816031666f},
+             2e-7);
 }
 
-TEST_P(BackendTest, TableEqualsTheReferenceUpToLongContexts) {
+TEST_P(RopeTest, TableEqualsTheReferenceUpToLongContexts) {
   std::vector<int32_t> positions;
   for (int i = 0; i < 40; ++i) positions.push_back(i * i * i * 17);  // up to a million
   std::vector<float> inv_freq;
@@ -28,10 +37,16 @@ TEST_P(BackendTest, TableEqualsTheReferenceUpToLongContexts) {
   Aligned<float> actual(positions.size() * inv_freq.size() * 2);
   Aligned<float> expected(actual.size());
   const auto pool = MakePool(3);
-  ASSERT_TRUE(kernels().rope_table({.positions = positions, .inv_freq = inv_freq,
-                                    .cos_sin = actual.data()}, {pool.get()}).ok());
-  ASSERT_TRUE(ReferenceKernels().rope_table({.positions = positions, .inv_freq = inv_freq,
-                                             .cos_sin = expected.data()}, {}).ok());
+  ASSERT_TRUE(
+      kernels()
+          .rope_table({.positions = positions, .inv_freq = inv_freq, .cos_sin = actual.data()},
+                      {pool.get()})
+          .ok());
+  ASSERT_TRUE(
+      ReferenceKernels()
+          .rope_table({.positions = positions, .inv_freq = inv_freq, .cos_sin = expected.data()},
+                      {})
+          .ok());
   ExpectNear(actual, expected, 4 * kFloatEpsilon);
 }
 
@@ -53,15 +68,22 @@ struct Tokens {
 
   absl::Status Run(const KernelTable& kernels, int begin, int end, bool norms, RopePairs pairs,
                    ThreadPool* pool = nullptr) {
-    return kernels.rope_kv_write(
-        {.q = q.data() + begin * q_stride, .k = k.data() + begin * kv_stride,
-         .v = v.data() + begin * kv_stride, .q_stride = q_stride, .kv_stride = kv_stride,
-         .num_heads = num_heads, .q_norm = norms ? norm.data() : nullptr,
-         .k_norm = norms ? norm.data() : nullptr, .norm_eps = 1e-6f, .pairs = pairs,
-         .rope_dim = rope_dim, .cos_sin = cos_sin.data() + begin * rope_dim,
-         .slot_mapping = absl::MakeSpan(slots).subspan(static_cast<size_t>(begin),
-                                                       static_cast<size_t>(end - begin)),
-         .kv = {layout, kv.data(), kNumBlocks}}, {pool});
+    return kernels.rope_kv_write({.q = q.data() + begin * q_stride,
+                                  .k = k.data() + begin * kv_stride,
+                                  .v = v.data() + begin * kv_stride,
+                                  .q_stride = q_stride,
+                                  .kv_stride = kv_stride,
+                                  .num_heads = num_heads,
+                                  .q_norm = norms ? norm.data() : nullptr,
+                                  .k_norm = norms ? norm.data() : nullptr,
+                                  .norm_eps = 1e-6f,
+                                  .pairs = pairs,
+                                  .rope_dim = rope_dim,
+                                  .cos_sin = cos_sin.data() + begin * rope_dim,
+                                  .slot_mapping = absl::MakeSpan(slots).subspan(
+                                      static_cast<size_t>(begin), static_cast<size_t>(end - begin)),
+                                  .kv = {layout, kv.data(), kNumBlocks}},
+                                 {pool});
   }
 
   static constexpr int kNumBlocks = 4;
@@ -87,7 +109,7 @@ Tokens OneToken() {
   return tokens;
 }
 
-TEST_P(BackendTest, NormsAndTurnsAHandComputedHead) {
+TEST_P(RopeTest, NormsAndTurnsAHandComputedHead) {
   Tokens tokens = OneToken();
   ASSERT_TRUE(tokens.Run(kernels(), 0, 1, true, RopePairs::kHalves).ok());
   const float expected[] = {-0.115971197f, 0.196122882f, 0.643706585f, 0.903963931f, 1.03417538f};
@@ -100,14 +122,14 @@ TEST_P(BackendTest, NormsAndTurnsAHandComputedHead) {
   EXPECT_TRUE(std::isnan(kv[4])) << "a neighbouring key was touched";
 }
 
-TEST_P(BackendTest, TurnsAdjacentPairs) {
+TEST_P(RopeTest, TurnsAdjacentPairs) {
   Tokens tokens = OneToken();
   ASSERT_TRUE(tokens.Run(kernels(), 0, 1, true, RopePairs::kAdjacent).ok());
   const float expected[] = {-0.01680918f, 0.462191729f, 0.396527956f, 0.955135748f, 1.03417538f};
   for (size_t d = 0; d < 5; ++d) EXPECT_NEAR(tokens.q[d], expected[d], 3e-7);
 }
 
-TEST_P(BackendTest, StoresEveryFormatToTheBit) {
+TEST_P(RopeTest, StoresEveryFormatToTheBit) {
   for (DType dtype : kDTypes) {
     for (float size : {1.0f, 1e-3f, 2e-5f, 3e3f}) {  // 2e-5: subnormal scales
       // Without norm and rotation nothing is computed, so that the stored bits are exact.
@@ -120,7 +142,7 @@ TEST_P(BackendTest, StoresEveryFormatToTheBit) {
   }
 }
 
-TEST_P(BackendTest, RoundsAHandComputedInt8Head) {
+TEST_P(RopeTest, RoundsAHandComputedInt8Head) {
   Tokens tokens(Layout(DType::kI8, 1, 16), 1, 1, 0, 1);
   for (size_t d = 0; d < 16; ++d) tokens.v[d] = static_cast<float>(d) * 0.1f - 0.5f;
   ASSERT_TRUE(tokens.Run(kernels(), 0, 1, false, RopePairs::kHalves).ok());
@@ -136,7 +158,7 @@ TEST_P(BackendTest, RoundsAHandComputedInt8Head) {
                                            102, 114, 127));
 }
 
-TEST_P(BackendTest, ZeroTinyHugeAndNonFiniteHeads) {
+TEST_P(RopeTest, ZeroTinyHugeAndNonFiniteHeads) {
   for (DType dtype : {DType::kF8E4M3, DType::kI8}) {
     Tokens tokens(Layout(dtype, 1, 32), 5, 1, 0, 1);
     const auto fill = [&](int token, float x) {
@@ -159,14 +181,14 @@ TEST_P(BackendTest, ZeroTinyHugeAndNonFiniteHeads) {
           LoadAs<uint16_t>(block + tokens.layout.value_scales_offset() + 2 * (slot % 32));
       EXPECT_EQ(scale, token < 2 ? 0x0000 : 0x7e00) << DTypeName(dtype) << " token " << token;
       for (int d = 0; d < 32; ++d) {
-        EXPECT_EQ(block[tokens.layout.values_offset() +
-                        ValueElement(tokens.layout, slot % 32, d)], std::byte{0});
+        EXPECT_EQ(block[tokens.layout.values_offset() + ValueElement(tokens.layout, slot % 32, d)],
+                  std::byte{0});
       }
     }
   }
 }
 
-TEST_P(BackendTest, EqualsTheReference) {
+TEST_P(RopeTest, EqualsTheReference) {
   for (int head_dim : {16, 48, 64, 256}) {
     for (RopePairs pairs : {RopePairs::kHalves, RopePairs::kAdjacent}) {
       for (bool norms : {false, true}) {
@@ -191,7 +213,7 @@ TEST_P(BackendTest, EqualsTheReference) {
   }
 }
 
-TEST_P(BackendTest, GivesTheSameBitsInAnyBatchAndThreadCount) {
+TEST_P(RopeTest, GivesTheSameBitsInAnyBatchAndThreadCount) {
   for (DType dtype : kDTypes) {
     Tokens whole(Layout(dtype, 2, 64), 30, 4, 64, 1);
     Tokens pieces = whole;
@@ -210,7 +232,7 @@ TEST_P(BackendTest, GivesTheSameBitsInAnyBatchAndThreadCount) {
   }
 }
 
-TEST_P(BackendTest, RefusesSlotsOutsideTheLayer) {
+TEST_P(RopeTest, RefusesSlotsOutsideTheLayer) {
   for (int32_t slot : {-1, Tokens::kNumBlocks * 32}) {
     Tokens tokens(Layout(DType::kF16, 1, 16), 2, 1, 0, 1);
     tokens.slots[1] = slot;

@@ -1,0 +1,56 @@
+// The unit of attention on the CPU: some query rows of one kv head against one split of their keys.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/activations.h"
+#include "src/tensor/dtype.h"
+
+namespace llm {
+
+// Rows of one sequence and kv head: row r is query token r / group and head r % group of the kv
+// head's group, so that all rows of a block read the same keys.
+struct AttentionBlock {
+  const float* q;    // row 0; heads are head_dim apart
+  int64_t q_stride;  // floats from a token to the next
+  int group;         // query heads per kv head
+  int row_begin;
+  int num_rows;        // <= kAttentionMaxRows
+  int first_position;  // of query token 0
+  int window;          // 0: none
+  float scale;
+  float soft_cap;  // 0: none
+  int head_dim;
+
+  const int32_t* blocks;  // of the sequence
+  const std::byte* base;  // block b has the kv head's region at base + b * block_bytes
+  size_t block_bytes;
+  int block_size;
+  DType dtype;
+  size_t values_offset;
+  size_t key_scales_offset;
+  size_t value_scales_offset;
+
+  int Position(int row) const { return first_position + (row_begin + row) / group; }
+  int FirstKey(int row) const {
+    const int position = Position(row);
+    return window > 0 && position >= window ? position - window + 1 : 0;
+  }
+};
+
+inline constexpr int kAttentionMaxRows = 64;
+// kAttentionSplit and kMaxHeadDim, whose headers would pull Abseil into the sources of an
+// instruction set.
+inline constexpr int kAttentionSplitKeys = 512;
+inline constexpr int kAttentionMaxHeadDim = 512;
+
+// What a split gives, for each row: the largest score, the sum of exp(score - max), the values
+// weighted alike. Rows that see no key of the split hold nothing.
+struct AttentionPartial {
+  float* max;     // [num_rows]
+  float* sum;     // [num_rows]
+  float* values;  // [num_rows, head_dim]
+};
+
+}  // namespace llm

@@ -1,0 +1,33 @@
+// One row of the row-wise ops: rms_norm, gate, row_stats.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/activations.h"
+
+namespace llm {
+
+// Fields of RmsNormParams, which itself would pull Abseil into the sources of an instruction set.
+struct RmsNormInput {
+  const float* input;  // of all rows
+  float* residual;
+  const float* weight;
+  float eps;
+};
+
+struct GateInput {
+  bool gelu;          // else SiLU
+  const float* gate;  // of this row
+  const float* up;
+};
+
+// The largest logit of one part of a row and the sum of exponentials relative to it.
+struct RowPart {
+  float max;
+  int32_t argmax;  // within the part; the first of equals
+  float sum_exp;   // of exp(x - max); 0 when all are -infinity
+  bool has_nan;
+  bool has_finite;
+};
+
+}  // namespace llm
