@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "tests/golden/golden_util.h"
+#include "tests/golden/hf_model.h"
 #include "tests/support/model_harness.h"
 
 namespace llm {
@@ -63,13 +64,11 @@ void ExpectPromptEquals(const nlohmann::json& golden, const nlohmann::json& prom
   }
 }
 
-void ExpectModelEquals(const std::string& model_path, const std::string& golden_path,
+void ExpectModelEquals(const WeightSource& source, const std::string& golden_path,
                        const KernelTable* kernels) {
-  const std::unique_ptr<WeightSource> source = OpenModel(model_path);
-  ASSERT_NE(source, nullptr);
   const nlohmann::json golden = ReadJson(golden_path);
   ASSERT_FALSE(golden.is_discarded()) << golden_path;
-  auto harness = ModelHarness::Create(*source, {.kernels = kernels, .num_threads = 2});
+  auto harness = ModelHarness::Create(source, {.kernels = kernels, .num_threads = 2});
   ASSERT_TRUE(harness.ok()) << harness.status();
   ASSERT_FALSE(golden["prompts"].empty());
   for (const nlohmann::json& prompt : golden["prompts"]) {
@@ -79,7 +78,9 @@ void ExpectModelEquals(const std::string& model_path, const std::string& golden_
 
 TEST_P(TinyModelTest, LogitsEqualTheGolden) {
   const std::string base = std::string(INLAY_TEST_DATA "/") + GetParam().model;
-  ExpectModelEquals(base + ".gguf", base + ".golden.json", GetParam().kernels);
+  const std::unique_ptr<WeightSource> source = OpenModel(base + ".gguf");
+  ASSERT_NE(source, nullptr);
+  ExpectModelEquals(*source, base + ".golden.json", GetParam().kernels);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TinyModelTest, testing::ValuesIn(TinyCases()),
@@ -93,10 +94,34 @@ TEST(RopeFactorsTest, LogitsOfALlama3ScaledModelEqualTheGolden) {
   const std::string shared = INLAY_SHARED_DATA;
   const std::string model = shared + "/gguf/converted/llama_rope_llama3_sharded.gguf";
   if (!FileExists(model)) GTEST_SKIP() << model << " is not here";
+  const std::unique_ptr<WeightSource> source = OpenModel(model);
+  ASSERT_NE(source, nullptr);
   for (const KernelTable* kernels : CompleteBackends()) {
-    ExpectModelEquals(model, shared + "/models/llama_rope_llama3_sharded/golden.json", kernels);
+    ExpectModelEquals(*source, shared + "/models/llama_rope_llama3_sharded/golden.json", kernels);
   }
 }
+
+// Windows shorter than the prompt, two rope bases, scaled global layers, tied tables, biases on
+// every linear layer.
+class HfModelTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(HfModelTest, LogitsEqualTheGolden) {
+  const std::string folder = std::string(INLAY_SHARED_DATA "/models/") + GetParam();
+  if (!FileExists(folder + "/golden.json")) GTEST_SKIP() << folder << " is not here";
+  const absl::StatusOr<FakeWeightSource> source = HfModel(folder);
+  ASSERT_TRUE(source.ok()) << source.status();
+  for (const KernelTable* kernels : CompleteBackends()) {
+    SCOPED_TRACE(kernels->name);
+    ExpectModelEquals(*source, folder + "/golden.json", kernels);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, HfModelTest,
+                         testing::Values("llama", "llama_tied_bias", "llama_rope_linear",
+                                         "gemma3_text", "gemma3_text_ropescale"),
+                         [](const testing::TestParamInfo<const char*>& param_info) {
+                           return std::string(param_info.param);
+                         });
 
 }  // namespace
 }  // namespace llm

@@ -30,6 +30,9 @@ std::vector<int32_t> TextIds(const WeightSource& source, const std::string& path
   absl::StatusOr<TokenizerSpec> spec = TokenizerSpecFromGguf(source.metadata());
   EXPECT_TRUE(spec.ok()) << spec.status();
   if (!spec.ok()) return {};
+  // The golden's ids come from transformers' conversion, which does not split digits off first
+  // (shared/data/INDEX.md).
+  if (spec->pre_tokenizer == "smollm") spec->pre_tokenizer = "gpt-2";
   const auto tokenizer = Tokenizer::Create(*std::move(spec));
   EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
   if (!tokenizer.ok()) return {};

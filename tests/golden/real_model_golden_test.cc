@@ -24,6 +24,10 @@ struct Mode {
 // 1e-3.
 constexpr Mode kFloat = {DType::kF32, true, 5e-4, 1e-3};
 
+// What int8 groups of 32 cost. Seen: logits off by 0.53 (SmolLM2) and 0.32 (Gemma 3), and no greedy
+// token lost whose margin was above 0.18 and 0.02.
+constexpr Mode kInt8 = {DType::kF16, false, 0.75, 0.5};
+
 class RealModelTest : public testing::Test {
  protected:
   // Skips, and returns false, when the model is not at hand.
@@ -146,8 +150,7 @@ TEST_F(RealModelTest, Smollm2WithFloatActivationsEqualsTheGolden) {
 TEST_F(RealModelTest, Smollm2WithInt8ActivationsEqualsTheGoldenWhereTheMarginIsLarge) {
   const std::string golden = kReal + "smollm2-135m-instruct-q4_1.golden.json";
   LLM_SKIP_WITHOUT_MODEL("INLAY_SMOLLM2", golden);
-  const Mode mode = {DType::kF16, false, 1.0, 0.5};
-  if (Open(std::getenv("INLAY_SMOLLM2"), golden, mode)) CheckPrompts();
+  if (Open(std::getenv("INLAY_SMOLLM2"), golden, kInt8)) CheckPrompts();
 }
 
 TEST_F(RealModelTest, Gemma3WithFloatActivationsEqualsTheGolden) {
@@ -159,8 +162,7 @@ TEST_F(RealModelTest, Gemma3WithFloatActivationsEqualsTheGolden) {
 TEST_F(RealModelTest, Gemma3WithInt8ActivationsEqualsTheGoldenWhereTheMarginIsLarge) {
   const std::string golden = kReal + "gemma-3-270m-q4_k_m.golden.json";
   LLM_SKIP_WITHOUT_MODEL("INLAY_GEMMA3", golden);
-  const Mode mode = {DType::kF16, false, 1.0, 0.5};
-  if (Open(std::getenv("INLAY_GEMMA3"), golden, mode)) CheckPrompts();
+  if (Open(std::getenv("INLAY_GEMMA3"), golden, kInt8)) CheckPrompts();
 }
 
 TEST_F(RealModelTest, ATrainedModelOfFiveMillionWeightsEqualsTheGolden) {

@@ -123,6 +123,23 @@ TEST_F(ModelRunnerTest, StatsDescribeTheLogits) {
   }
 }
 
+TEST_F(ModelRunnerTest, ANormThatIsNotFiniteShowsInTheStatsAndNowhereElse) {
+  for (const bool float_activations : {true, false}) {
+    FakeWeightSource source = RandomModel({.format = WeightFormat::kQ8_0});
+    std::vector<uint8_t> data(64 * sizeof(float), 0xff);  // NaN
+    source.Add("blk.1.ffn_norm.weight", WeightFormat::kF32, {64}, std::move(data));
+    auto harness = ModelHarness::Create(
+        source, {.kernels = &ReferenceKernels(), .float_activations = float_activations});
+    ASSERT_TRUE(harness.ok()) << harness.status();
+    const auto sequence = (*harness)->NewSequence({5, 6, 7}, 16);
+    StepPlan plan;
+    plan.chunks = {{sequence.get(), 0, 3, 1}};
+    const absl::StatusOr<StepLogits> step = (*harness)->runner().Execute(plan);
+    ASSERT_TRUE(step.ok()) << step.status();
+    EXPECT_EQ(step->argmax[0], -1);
+  }
+}
+
 TEST_F(ModelRunnerTest, ReportsATokenOutsideTheVocabulary) {
   auto harness = ModelHarness::Create(RandomModel({}), {.kernels = &ReferenceKernels()});
   ASSERT_TRUE(harness.ok()) << harness.status();
