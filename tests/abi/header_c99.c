@@ -1,0 +1,2 @@
+/* The header as C99. */
+#include "header_check.inc"

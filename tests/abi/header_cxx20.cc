@@ -1,0 +1,2 @@
+// The header as C++20.
+#include "header_check.inc"
