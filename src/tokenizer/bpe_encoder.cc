@@ -62,20 +62,7 @@ absl::Status BpeEncoder::Encode(absl::string_view text, std::vector<int32_t>* id
 
 absl::Status BpeEncoder::EncodePlain(absl::string_view text, Scratch* scratch,
                                      std::vector<int32_t>* ids) const {
-  while (!text.empty()) {
-    const size_t valid = ValidUtf8Prefix(text);
-    LLM_RETURN_IF_ERROR(EncodeValid(text.substr(0, valid), scratch, ids));
-    text.remove_prefix(valid);
-    if (text.empty()) break;
-    const size_t invalid = NextUtf8Part(text).length;
-    EncodeInvalid(text.substr(0, invalid), scratch, ids);
-    text.remove_prefix(invalid);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status BpeEncoder::EncodeValid(absl::string_view text, Scratch* scratch,
-                                     std::vector<int32_t>* ids) const {
+  if (text.empty()) return absl::OkStatus();
   if (pre_tokenizer_->normalizes_to_nfc() && MayNeedNfc(text)) {
     scratch->normalized = NormalizeToNfc(text);
     text = scratch->normalized;
@@ -83,13 +70,6 @@ absl::Status BpeEncoder::EncodeValid(absl::string_view text, Scratch* scratch,
   LLM_RETURN_IF_ERROR(pre_tokenizer_->Split(text, &scratch->split, &scratch->pieces));
   for (absl::string_view piece : scratch->pieces) EncodePiece(piece, scratch, ids);
   return absl::OkStatus();
-}
-
-// Not merged: such bytes never met in training, and each on its own decodes to itself.
-void BpeEncoder::EncodeInvalid(absl::string_view bytes, Scratch* scratch,
-                               std::vector<int32_t>* ids) const {
-  if (!vocabulary_->HasByteIds(bytes)) return EncodePiece(kReplacementCharacter, scratch, ids);
-  for (char c : bytes) ids->push_back(vocabulary_->ByteId(static_cast<uint8_t>(c)));
 }
 
 void BpeEncoder::EncodePiece(absl::string_view piece, Scratch* scratch,

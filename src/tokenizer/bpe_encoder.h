@@ -51,9 +51,6 @@ class BpeEncoder final : public TextEncoder {
 
   absl::Status EncodePlain(absl::string_view text, Scratch* scratch,
                            std::vector<int32_t>* ids) const;
-  absl::Status EncodeValid(absl::string_view text, Scratch* scratch,
-                           std::vector<int32_t>* ids) const;
-  void EncodeInvalid(absl::string_view bytes, Scratch* scratch, std::vector<int32_t>* ids) const;
   void EncodePiece(absl::string_view piece, Scratch* scratch, std::vector<int32_t>* ids) const;
   void FillSymbols(absl::string_view piece, std::vector<Symbol>* symbols) const;
   void MergeSymbols(Scratch* scratch) const;

@@ -1,4 +1,5 @@
-// Renders a model's chat template (Jinja) within limits on steps, depth and output. Parsed once; Render is const and thread-safe.
+// Renders a model's chat template (Jinja) within limits on steps, depth and output. Parsed once;
+// Render is const and thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -12,22 +13,26 @@ namespace llm {
 
 struct ChatTemplateLimits {
   uint64_t max_template_bytes = 1u << 20;
-  uint64_t max_steps = 10'000'000;        // evaluated nodes and loop rounds
-  uint32_t max_depth = 128;               // nesting of expressions and blocks when parsing, of calls when rendering
+  uint64_t max_steps = 10'000'000;  // evaluated nodes and loop rounds
+  uint32_t max_depth =
+      128;  // nesting of expressions and blocks when parsing, of calls when rendering
   uint64_t max_output_bytes = 1u << 26;
-  uint64_t max_value_bytes = 1u << 28;    // strings and lists built while rendering, together
+  uint64_t max_value_bytes = 1u << 28;  // strings and lists built while rendering, together
 };
 
 class ChatTemplate {
  public:
   // INVALID_ARGUMENT with line and reason for a template that does not parse.
-  static absl::StatusOr<std::unique_ptr<ChatTemplate>> Parse(absl::string_view source, const ChatTemplateLimits& limits);
+  static absl::StatusOr<std::unique_ptr<ChatTemplate>> Parse(absl::string_view source,
+                                                             const ChatTemplateLimits& limits);
   virtual ~ChatTemplate() = default;
 
-  // `context_json`: a JSON object whose members become the template's variables (messages, add_generation_prompt, tools,
-  // bos_token, eos_token, ...). `now_s` (seconds since 1970, UTC) is what strftime_now sees.
-  // INVALID_ARGUMENT: bad JSON, an undefined operation, or the template's own raise_exception; RESOURCE_EXHAUSTED: a limit.
-  virtual absl::StatusOr<std::string> Render(absl::string_view context_json, int64_t now_s) const = 0;
+  // `context_json`: a JSON object whose members become the template's variables (messages,
+  // add_generation_prompt, tools, bos_token, eos_token, ...). `now_s` (seconds since 1970, UTC) is
+  // what strftime_now sees. INVALID_ARGUMENT: bad JSON, an undefined operation, or the template's
+  // own raise_exception; RESOURCE_EXHAUSTED: a limit.
+  virtual absl::StatusOr<std::string> Render(absl::string_view context_json,
+                                             int64_t now_s) const = 0;
 };
 
 }  // namespace llm

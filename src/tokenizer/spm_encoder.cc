@@ -109,16 +109,9 @@ void SpmEncoder::FillSymbols(Scratch* scratch) const {
   for (size_t at = 0; at < text.size();) {
     const absl::string_view rest = text.substr(at);
     int32_t id = user_defined_->MatchPrefix(rest);
-    bool frozen = id >= 0;
-    size_t length = 0;
-    if (frozen) {
-      length = vocabulary_->Bytes(id).size();
-    } else {
-      const Utf8Part part = NextUtf8Part(rest);
-      length = part.length;
-      frozen = part.kind != Utf8Kind::kValid;
-      id = frozen ? -1 : vocabulary_->FindPiece(rest.substr(0, length));
-    }
+    const bool frozen = id >= 0;
+    const size_t length = frozen ? vocabulary_->Bytes(id).size() : NextUtf8Part(rest).length;
+    if (!frozen) id = vocabulary_->FindPiece(rest.substr(0, length));
     const int32_t index = static_cast<int32_t>(symbols.size());
     symbols.push_back({static_cast<uint32_t>(at), static_cast<uint32_t>(length), id, index - 1,
                        index + 1, frozen});

@@ -37,7 +37,7 @@ class SpmEncoder final : public TextEncoder {
     int32_t id;
     int32_t prev;
     int32_t next;
-    bool frozen;  // user-defined or invalid: joins nothing
+    bool frozen;  // user-defined: joins nothing
   };
   struct Candidate {
     float score;

@@ -11,6 +11,7 @@
 #include "src/tokenizer/spm_encoder.h"
 #include "src/tokenizer/text_encoder.h"
 #include "src/tokenizer/tokenizer_spec_check.h"
+#include "src/tokenizer/utf8.h"
 #include "src/tokenizer/vocabulary.h"
 
 namespace llm {
@@ -59,6 +60,11 @@ class VocabularyTokenizer final : public Tokenizer {
       return absl::ResourceExhaustedError(absl::StrCat("tokenizer: a text of ", text.size(),
                                                        " bytes, at most ", kMaxTextBytes,
                                                        " can be encoded at once"));
+    }
+    std::string repaired;
+    if (ValidUtf8Prefix(text) != text.size()) {
+      repaired = ReplaceInvalidUtf8(text);
+      text = repaired;
     }
     std::vector<int32_t> ids;
     if (options.add_special && spec_.add_bos) ids.push_back(spec_.bos_id);

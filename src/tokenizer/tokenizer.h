@@ -27,9 +27,8 @@ class Tokenizer {
   static absl::StatusOr<std::unique_ptr<Tokenizer>> Create(TokenizerSpec spec);
   virtual ~Tokenizer() = default;
 
-  // Any bytes are accepted: text that is not UTF-8 is encoded byte by byte where the vocabulary can
-  // (it decodes to the same bytes). RESOURCE_EXHAUSTED when the pre-tokenizer's match limits are
-  // hit.
+  // Any bytes are accepted: each part that is not UTF-8 is read as U+FFFD, as Python's
+  // errors="replace" does. RESOURCE_EXHAUSTED when the pre-tokenizer's match limits are hit.
   virtual absl::StatusOr<std::vector<int32_t>> Encode(absl::string_view text,
                                                       const EncodeOptions& options) const = 0;
 

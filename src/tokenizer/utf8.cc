@@ -54,6 +54,19 @@ size_t ValidUtf8Prefix(absl::string_view text) {
   return end;
 }
 
+std::string ReplaceInvalidUtf8(absl::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  while (true) {
+    const size_t valid = ValidUtf8Prefix(text);
+    result.append(text.data(), valid);
+    text.remove_prefix(valid);
+    if (text.empty()) return result;
+    result.append(kReplacementCharacter.data(), kReplacementCharacter.size());
+    text.remove_prefix(NextUtf8Part(text).length);
+  }
+}
+
 void AppendUtf8(char32_t code_point, std::string* text) {
   const auto push = [text](char32_t byte) { text->push_back(static_cast<char>(byte)); };
   const auto continuation = [&](int shift) { push(0x80 | ((code_point >> shift) & 0x3F)); };

@@ -27,6 +27,9 @@ inline constexpr absl::string_view kReplacementCharacter = "\xEF\xBF\xBD";
 Utf8Part NextUtf8Part(absl::string_view text);
 // How many bytes from the start are whole, valid characters.
 size_t ValidUtf8Prefix(absl::string_view text);
+// `text` with each invalid or incomplete part replaced by U+FFFD, as Python's errors="replace"
+// does.
+std::string ReplaceInvalidUtf8(absl::string_view text);
 // REQUIRES: a Unicode scalar value.
 void AppendUtf8(char32_t code_point, std::string* text);
 

@@ -68,8 +68,6 @@ void CheckCases(const Tokenizer& tokenizer, const Json& cases) {
   }
 }
 
-// The golden text is what replacing invalid bytes gives. We keep the bytes where tokens for them
-// exist, so ids may differ, but shown as text both read the same.
 void CheckInvalidUtf8(const Tokenizer& tokenizer, const std::string& ids_key) {
   for (const Json& row : ReadGolden("invalid_utf8.json")["cases"]) {
     const std::string as_text = row["as_text"];
@@ -77,6 +75,7 @@ void CheckInvalidUtf8(const Tokenizer& tokenizer, const std::string& ids_key) {
     const std::string bytes = absl::HexStringToBytes(row["bytes_hex"].get<std::string>());
     const auto ids = tokenizer.Encode(bytes, {.add_special = false, .parse_special = false});
     ASSERT_TRUE(ids.ok()) << ids.status();
+    EXPECT_EQ(*ids, row[ids_key].get<std::vector<int32_t>>());
     EXPECT_EQ(Detokenize(tokenizer, *ids), as_text);
   }
 }
@@ -108,14 +107,10 @@ TEST(TokenizerGoldenTest, Gemma3GivesTheIdsOfSentencePieceWithAndWithoutControlT
   CheckCases(*tokenizer, ReadGolden("gemma3.json")["cases"]);
 }
 
-TEST(TokenizerGoldenTest, Gemma3ReadsInvalidUtf8AsPythonDoesAndKeepsTheBytes) {
+TEST(TokenizerGoldenTest, Gemma3ReadsInvalidUtf8AsPythonDoes) {
   const auto tokenizer = LoadRealModel("INLAY_GEMMA3");
   if (tokenizer == nullptr) GTEST_SKIP() << "INLAY_GEMMA3 does not name the model file";
   CheckInvalidUtf8(*tokenizer, "gemma3_ids");
-  const std::string bytes = "ok\x80\xF0\x9F\x98 end\xFF";
-  const auto ids = tokenizer->Encode(bytes, {.add_special = false, .parse_special = false});
-  ASSERT_TRUE(ids.ok()) << ids.status();
-  EXPECT_EQ(tokenizer->Decode(*ids, false).value(), bytes);
 }
 
 TEST(TokenizerGoldenTest, Gemma3PutsBosInFront) {
