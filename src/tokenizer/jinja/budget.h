@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "src/tokenizer/chat_template.h"
+#include "src/tokenizer/jinja/stack_meter.h"
 
 namespace llm::jinja {
 
@@ -34,6 +35,7 @@ class Budget {
   uint64_t steps_ = 0;
   uint64_t value_bytes_ = 0;
   uint64_t output_bytes_ = 0;
+  StackMeter stack_;
   uint32_t depth_ = 0;
   uint32_t calls_ = 0;
 };
@@ -49,7 +51,9 @@ class DepthGuard {
   DepthGuard& operator=(const DepthGuard&) = delete;
 
   absl::Status status() const {
-    return budget_.depth_ <= 2 * budget_.limits_.max_depth ? absl::OkStatus() : TooDeep();
+    const uint32_t max_depth = budget_.limits_.max_depth;
+    const bool within = budget_.depth_ <= 2 * max_depth && budget_.stack_.Within(max_depth);
+    return within ? absl::OkStatus() : TooDeep();
   }
 
  private:

@@ -1,4 +1,4 @@
-// Recursion follows the nesting of the value; a depth guard bounds it.
+// Walks nested values with a stack of its own, so that their depth costs no machine stack.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -57,14 +57,75 @@ class Dumper {
   Dumper(Runtime& runtime, const JsonStyle& style) : runtime_(runtime), style_(style) {}
 
   absl::Status Dump(const Value& value) {
-    DepthGuard depth(runtime_.budget());
-    LLM_RETURN_IF_ERROR(depth.status());
+    LLM_RETURN_IF_ERROR(Begin(value));
+    while (!open_.empty()) LLM_RETURN_IF_ERROR(Continue());
+    return absl::OkStatus();
+  }
+
+  std::string TakeText() { return std::move(out_); }
+
+ private:
+  // A list or dict that is being written. Exactly one of the two holds its members.
+  struct Container {
+    const std::vector<Value>* items = nullptr;
+    std::vector<const Dict::Entry*> entries;
+    size_t next = 0;
+    size_t size() const { return items != nullptr ? items->size() : entries.size(); }
+  };
+
+  // Writes a scalar, or opens a container.
+  absl::Status Begin(const Value& value) {
     LLM_RETURN_IF_ERROR(runtime_.budget().Step());
-    if (value.IsText()) return DumpText(value.text());
-    if (value.IsDict()) return DumpDict(value.dict());
+    if (value.IsText()) return AppendQuoted(value.text());
+    if (value.IsDict()) return OpenDict(value.dict());
     if (value.IsSequence() && value.sequence()->IsListOrTuple()) {
-      return DumpList(value.sequence()->items);
+      if (value.sequence()->items.empty()) return Append("[]");
+      open_.emplace_back().items = &value.sequence()->items;
+      return Append("[");
     }
+    return AppendScalar(value);
+  }
+
+  // Writes the next member of the innermost container, or closes it.
+  absl::Status Continue() {
+    Container& container = open_.back();
+    const bool list = container.items != nullptr;
+    if (container.next == container.size()) {
+      open_.pop_back();
+      LLM_RETURN_IF_ERROR(NewLine());
+      return Append(list ? "]" : "}");
+    }
+    const size_t index = container.next++;
+    if (index > 0) LLM_RETURN_IF_ERROR(Append(style_.item_separator));
+    LLM_RETURN_IF_ERROR(NewLine());
+    if (list) return Begin((*container.items)[index]);
+    const Dict::Entry& entry = *container.entries[index];
+    LLM_RETURN_IF_ERROR(AppendKey(entry.key));
+    LLM_RETURN_IF_ERROR(Append(style_.key_separator));
+    return Begin(entry.value);  // may move `container`
+  }
+
+  absl::Status OpenDict(const Dict& dict) {
+    if (dict.entries.empty()) return Append("{}");
+    LLM_RETURN_IF_ERROR(runtime_.budget().Step(dict.entries.size() / 16));
+    Container& container = open_.emplace_back();
+    for (const Dict::Entry& entry : dict.entries) container.entries.push_back(&entry);
+    if (style_.sort_keys) LLM_RETURN_IF_ERROR(Sort(&container.entries));
+    return Append("{");
+  }
+
+  absl::Status Append(absl::string_view text) {
+    LLM_RETURN_IF_ERROR(runtime_.budget().ChargeBytes(text.size()));
+    out_.append(text.data(), text.size());
+    return absl::OkStatus();
+  }
+
+  absl::Status AppendQuoted(absl::string_view text) {
+    LLM_RETURN_IF_ERROR(runtime_.budget().ChargeBytes(text.size() * 2));
+    return Append(Quote(text, style_.ensure_ascii));
+  }
+
+  absl::Status AppendScalar(const Value& value) {
     if (value.IsNone()) return Append("null");
     if (value.IsBool()) return Append(value.boolean() ? "true" : "false");
     if (value.IsInt()) return Append(absl::StrCat(value.integer()));
@@ -73,80 +134,26 @@ class Dumper {
         absl::StrCat("'", value.TypeName(), "' cannot be written as JSON"));
   }
 
-  std::string TakeText() { return std::move(out_); }
-
- private:
-  absl::Status Append(absl::string_view text) {
-    LLM_RETURN_IF_ERROR(runtime_.budget().ChargeBytes(text.size()));
-    out_.append(text.data(), text.size());
-    return absl::OkStatus();
-  }
-
-  absl::Status DumpText(absl::string_view text) {
-    LLM_RETURN_IF_ERROR(runtime_.budget().ChargeBytes(text.size() * 2));
-    return Append(Quote(text, style_.ensure_ascii));
+  // Scalars become text, as in Python; so a key `true` and a key "true" may both appear.
+  absl::Status AppendKey(const Value& key) {
+    if (key.IsText()) return AppendQuoted(key.text());
+    LLM_RETURN_IF_ERROR(Append("\""));
+    LLM_RETURN_IF_ERROR(AppendScalar(key));
+    return Append("\"");
   }
 
   absl::Status NewLine() {
     if (!style_.pretty) return absl::OkStatus();
     LLM_RETURN_IF_ERROR(Append("\n"));
-    for (size_t i = 0; i < level_; ++i) LLM_RETURN_IF_ERROR(Append(style_.indent));
+    for (size_t i = 0; i < open_.size(); ++i) LLM_RETURN_IF_ERROR(Append(style_.indent));
     return absl::OkStatus();
   }
 
-  absl::Status DumpList(const std::vector<Value>& items) {
-    if (items.empty()) return Append("[]");
-    LLM_RETURN_IF_ERROR(Append("["));
-    ++level_;
-    for (size_t i = 0; i < items.size(); ++i) {
-      if (i > 0) LLM_RETURN_IF_ERROR(Append(style_.item_separator));
-      LLM_RETURN_IF_ERROR(NewLine());
-      LLM_RETURN_IF_ERROR(Dump(items[i]));
-    }
-    --level_;
-    LLM_RETURN_IF_ERROR(NewLine());
-    return Append("]");
-  }
-
-  absl::Status DumpDict(const Dict& dict) {
-    if (dict.entries.empty()) return Append("{}");
-    std::vector<const Dict::Entry*> entries;
-    for (const Dict::Entry& entry : dict.entries) entries.push_back(&entry);
-    if (style_.sort_keys) LLM_RETURN_IF_ERROR(Sort(&entries));
-    LLM_RETURN_IF_ERROR(Append("{"));
-    ++level_;
-    for (size_t i = 0; i < entries.size(); ++i) {
-      if (i > 0) LLM_RETURN_IF_ERROR(Append(style_.item_separator));
-      LLM_RETURN_IF_ERROR(NewLine());
-      LLM_RETURN_IF_ERROR(DumpKey(entries[i]->key));
-      LLM_RETURN_IF_ERROR(Append(style_.key_separator));
-      LLM_RETURN_IF_ERROR(Dump(entries[i]->value));
-    }
-    --level_;
-    LLM_RETURN_IF_ERROR(NewLine());
-    return Append("}");
-  }
-
-  // Scalars become text, as in Python; so a key `true` and a key "true" may both appear.
-  absl::Status DumpKey(const Value& key) {
-    if (key.IsText()) return DumpText(key.text());
-    if (!key.IsNone() && !key.IsNumber()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("'", key.TypeName(), "' cannot be a key of JSON"));
-    }
-    LLM_RETURN_IF_ERROR(Append("\""));
-    LLM_RETURN_IF_ERROR(Dump(key));
-    return Append("\"");
-  }
-
   absl::Status Sort(std::vector<const Dict::Entry*>* entries) {
-    LLM_RETURN_IF_ERROR(runtime_.budget().Step(entries->size()));
     for (const Dict::Entry* entry : *entries) {
-      LLM_RETURN_IF_ERROR(
-          runtime_.budget().Scan(entry->key.IsText() ? entry->key.text().size() : 0));
-      if (!entry->key.IsText()) {
-        return absl::InvalidArgumentError("only string keys can be sorted for JSON");
-      }
+      const bool text = entry->key.IsText();
+      if (!text) return absl::InvalidArgumentError("only string keys can be sorted for JSON");
+      LLM_RETURN_IF_ERROR(runtime_.budget().Scan(entry->key.text().size()));
     }
     std::sort(entries->begin(), entries->end(), [](const auto* a, const auto* b) {
       return a->key.text() < b->key.text();  // the order of bytes is that of code points
@@ -157,7 +164,7 @@ class Dumper {
   Runtime& runtime_;
   const JsonStyle& style_;
   std::string out_;
-  size_t level_ = 0;
+  std::vector<Container> open_;
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "src/base/status_macros.h"
@@ -85,53 +86,11 @@ Brackets BracketsOf(SequenceKind kind) {
   }
 }
 
-absl::Status AppendSequence(Runtime& runtime, const Sequence& sequence, std::string* out) {
-  if (sequence.kind == SequenceKind::kGenerator) {
-    return Append(runtime, "<generator object>", out);
-  }
-  if (sequence.kind == SequenceKind::kRange) {
-    const auto& items = sequence.items;
-    const int64_t first = items.empty() ? 0 : items.front().integer();
-    const int64_t step = items.size() < 2 ? 1 : items[1].integer() - first;
-    const int64_t end = items.empty() ? 0 : items.back().integer() + step;
-    const std::string tail = step == 1 ? ")" : absl::StrCat(", ", step, ")");
-    return Append(runtime, absl::StrCat("range(", first, ", ", end, tail), out);
-  }
-  const Brackets brackets = BracketsOf(sequence.kind);
-  LLM_RETURN_IF_ERROR(Append(runtime, brackets.open, out));
-  absl::string_view separator = "";
-  for (const Value& item : sequence.items) {
-    LLM_RETURN_IF_ERROR(Append(runtime, separator, out));
-    LLM_RETURN_IF_ERROR(AppendRepr(runtime, item, out));
-    separator = ", ";
-  }
-  const bool single = sequence.kind == SequenceKind::kTuple && sequence.items.size() == 1;
-  if (single) out->push_back(',');
-  return Append(runtime, brackets.close, out);
-}
-
-absl::Status AppendDict(Runtime& runtime, const Dict& dict, std::string* out) {
-  LLM_RETURN_IF_ERROR(Append(runtime, "{", out));
-  absl::string_view separator = "";
-  for (const Dict::Entry& entry : dict.entries) {
-    LLM_RETURN_IF_ERROR(Append(runtime, separator, out));
-    LLM_RETURN_IF_ERROR(AppendRepr(runtime, entry.key, out));
-    LLM_RETURN_IF_ERROR(Append(runtime, ": ", out));
-    LLM_RETURN_IF_ERROR(AppendRepr(runtime, entry.value, out));
-    separator = ", ";
-  }
-  return Append(runtime, "}", out);
-}
-
-absl::Status AppendNamespace(Runtime& runtime, const Namespace& members, std::string* out) {
-  LLM_RETURN_IF_ERROR(Append(runtime, "<Namespace {", out));
-  absl::string_view separator = "";
-  for (const auto& [name, value] : members.members) {
-    LLM_RETURN_IF_ERROR(Append(runtime, absl::StrCat(separator, QuotedRepr(name), ": "), out));
-    LLM_RETURN_IF_ERROR(AppendRepr(runtime, value, out));
-    separator = ", ";
-  }
-  return Append(runtime, "}>", out);
+std::string RangeRepr(const std::vector<Value>& items) {
+  const int64_t first = items.empty() ? 0 : items.front().integer();
+  const int64_t step = items.size() < 2 ? 1 : items[1].integer() - first;
+  const int64_t end = items.empty() ? 0 : items.back().integer() + step;
+  return absl::StrCat("range(", first, ", ", end, step == 1 ? "" : absl::StrCat(", ", step), ")");
 }
 
 std::string CallableRepr(const Callable& callable) {
@@ -149,6 +108,93 @@ std::string ScalarRepr(const Value& value) {
   return absl::StrCat("<LoopContext ", value.loop()->index + 1, "/",
                       value.loop()->items->items.size(), ">");
 }
+
+class Printer {
+ public:
+  Printer(Runtime& runtime, std::string* out) : runtime_(runtime), out_(out) {}
+
+  absl::Status Print(const Value& value) {
+    LLM_RETURN_IF_ERROR(Begin(value));
+    while (!open_.empty()) LLM_RETURN_IF_ERROR(Continue());
+    return absl::OkStatus();
+  }
+
+ private:
+  // A container that is being printed; exactly one of the pointers is set.
+  struct Container {
+    const Sequence* sequence = nullptr;
+    const Dict* dict = nullptr;
+    const Namespace* members = nullptr;
+    absl::string_view close;
+    size_t next = 0;
+
+    size_t size() const {
+      if (sequence != nullptr) return sequence->items.size();
+      return dict != nullptr ? dict->entries.size() : members->members.size();
+    }
+  };
+
+  // Prints a scalar, or opens a container.
+  absl::Status Begin(const Value& value) {
+    LLM_RETURN_IF_ERROR(runtime_.budget().Step());
+    if (value.IsText()) return PrintText(value);
+    if (value.IsDict()) return Open("{", {nullptr, &value.dict(), nullptr, "}"});
+    if (value.IsNamespace()) {
+      return Open("<Namespace {", {nullptr, nullptr, value.members(), "}>"});
+    }
+    if (!value.IsSequence()) return Append(runtime_, ScalarRepr(value), out_);
+    const Sequence& sequence = *value.sequence();
+    if (sequence.kind == SequenceKind::kGenerator) {
+      return Append(runtime_, "<generator object>", out_);
+    }
+    if (sequence.kind == SequenceKind::kRange) {
+      return Append(runtime_, RangeRepr(sequence.items), out_);
+    }
+    const Brackets brackets = BracketsOf(sequence.kind);
+    const bool single = sequence.kind == SequenceKind::kTuple && sequence.items.size() == 1;
+    return Open(brackets.open, {&sequence, nullptr, nullptr, single ? ",)" : brackets.close});
+  }
+
+  absl::Status Open(absl::string_view bracket, Container container) {
+    if (open_.size() >= 2 * size_t{runtime_.budget().max_value_depth()}) {
+      return absl::ResourceExhaustedError("chat template: a circular value cannot be printed");
+    }
+    open_.push_back(container);
+    return Append(runtime_, bracket, out_);
+  }
+
+  // Prints the next member of the innermost container, or closes it.
+  absl::Status Continue() {
+    Container& container = open_.back();
+    if (container.next == container.size()) {
+      const absl::string_view close = container.close;
+      open_.pop_back();
+      return Append(runtime_, close, out_);
+    }
+    const size_t index = container.next++;
+    if (index > 0) LLM_RETURN_IF_ERROR(Append(runtime_, ", ", out_));
+    if (container.sequence != nullptr) return Begin(container.sequence->items[index]);
+    if (container.dict != nullptr) {
+      const Dict::Entry& entry = container.dict->entries[index];
+      LLM_RETURN_IF_ERROR(Begin(entry.key));  // a key is a scalar: nothing opens
+      LLM_RETURN_IF_ERROR(Append(runtime_, ": ", out_));
+      return Begin(entry.value);
+    }
+    const auto& [name, value] = container.members->members[index];
+    LLM_RETURN_IF_ERROR(Append(runtime_, absl::StrCat(QuotedRepr(name), ": "), out_));
+    return Begin(value);
+  }
+
+  absl::Status PrintText(const Value& value) {
+    LLM_RETURN_IF_ERROR(runtime_.budget().ChargeBytes(value.text().size() * 2));
+    const std::string repr = QuotedRepr(value.text());
+    return Append(runtime_, value.IsMarkup() ? absl::StrCat("Markup(", repr, ")") : repr, out_);
+  }
+
+  Runtime& runtime_;
+  std::string* out_;
+  std::vector<Container> open_;
+};
 
 }  // namespace
 
@@ -200,18 +246,7 @@ std::string EscapeHtml(absl::string_view text) {
 }
 
 absl::Status AppendRepr(Runtime& runtime, const Value& value, std::string* out) {
-  LLM_RETURN_IF_ERROR(runtime.budget().Step());
-  if (value.IsText()) {
-    LLM_RETURN_IF_ERROR(runtime.budget().ChargeBytes(value.text().size() * 2));
-    const std::string repr = QuotedRepr(value.text());
-    return Append(runtime, value.IsMarkup() ? absl::StrCat("Markup(", repr, ")") : repr, out);
-  }
-  DepthGuard depth(runtime.budget());
-  LLM_RETURN_IF_ERROR(depth.status());
-  if (value.IsSequence()) return AppendSequence(runtime, *value.sequence(), out);
-  if (value.IsDict()) return AppendDict(runtime, value.dict(), out);
-  if (value.IsNamespace()) return AppendNamespace(runtime, *value.members(), out);
-  return Append(runtime, ScalarRepr(value), out);
+  return Printer(runtime, out).Print(value);
 }
 
 absl::Status AppendText(Runtime& runtime, const Value& value, std::string* out) {

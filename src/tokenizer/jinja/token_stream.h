@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "src/tokenizer/jinja/ast.h"
 #include "src/tokenizer/jinja/lexer.h"
+#include "src/tokenizer/jinja/stack_meter.h"
 
 namespace llm::jinja {
 
@@ -67,7 +68,10 @@ class TokenStream {
     ~Depth() { --stream_.depth_; }
     Depth(const Depth&) = delete;
     Depth& operator=(const Depth&) = delete;
-    absl::Status status() const { return stream_.CheckDepth(stream_.depth_); }
+    absl::Status status() const {
+      const bool fits = stream_.stack_.Within(stream_.max_depth_);
+      return stream_.CheckDepth(fits ? stream_.depth_ : UINT32_MAX);
+    }
 
    private:
     TokenStream& stream_;
@@ -93,6 +97,7 @@ class TokenStream {
 
   std::vector<Token> tokens_;
   uint32_t max_depth_;
+  StackMeter stack_;
   size_t position_ = 0;
   uint32_t depth_ = 0;
   std::vector<std::string> names_;

@@ -155,6 +155,17 @@ TEST(JinjaLimitsTest, RefusesDeepValues) {
   });
 }
 
+TEST(JinjaLimitsTest, WalksTheDeepestValuesOnASmallStack) {
+  const std::string nested =
+      "{% set n = namespace(x=1, y=1) %}{% for i in range(120) %}"
+      "{% set n.x = [n.x] %}{% set n.y = {1: n.y} %}{% endfor %}{% set z = n.x + [] %}";
+  OnSmallStack([&nested] {
+    EXPECT_EQ(Rendered(nested + "{{ n.x == z }}{{ n.x < z }}{{ n.y == n.y }}"), "TrueFalseTrue");
+    EXPECT_EQ(Rendered(nested + "{{ n.y|string|length }}"), absl::StrCat(120 * 5 + 1));
+    EXPECT_EQ(Rendered(nested + "{{ n.y|tojson|length }}"), absl::StrCat(120 * 7 + 1));
+  });
+}
+
 TEST(JinjaLimitsTest, RefusesBadContexts) {
   EXPECT_EQ(Render("", "[1]").status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Render("", "").status().code(), absl::StatusCode::kInvalidArgument);
