@@ -89,6 +89,10 @@ void EventSink::CloseLocked() {
   closed_ = true;
   while (head_ != nullptr) {  // a loop, since a chain of destructors could be deep
     head_->listed = false;
+    head_->pending.Clear();
+    head_->pending_bytes.store(0);
+    // A paused request runs on, for nobody. The waker's mutex is a leaf: taking it here is safe.
+    if (head_->wake_when_taken.exchange(false)) head_->waker->Wake();
     head_ = std::move(head_->next);
   }
   tail_ = nullptr;

@@ -169,6 +169,21 @@ TEST(QueueTest, ASlowReaderPausesItsRequestAloneAndLosesNothing) {
   EXPECT_EQ(received.num_finished, 1);
 }
 
+TEST(QueueTest, APausedRequestRunsOnWhenItsQueueIsClosed) {
+  HarnessOptions options;
+  options.engine.max_pending_bytes = 20;
+  EngineHarness harness(options);
+  auto slow = std::make_shared<CompletionQueue>();
+  RequestSpec spec = harness.Spec("abc", 40);
+  spec.queue = slow;
+  harness.Submit(spec);
+  harness.RunAll();
+  EXPECT_EQ(harness.engine().Metrics().step.paused_current, 1u);
+  EXPECT_TRUE(slow->Close().ok());
+  harness.RunAll();
+  EXPECT_EQ(harness.engine().Metrics().step.finished_requests_total, 1u);
+}
+
 TEST(QueueTest, APausedRequestCanBeCancelledAndMissItsDeadline) {
   HarnessOptions options;
   options.engine.max_pending_bytes = 20;

@@ -17,7 +17,7 @@ struct TinyCase {
 
 std::vector<TinyCase> TinyCases() {
   std::vector<TinyCase> cases;
-  for (const KernelTable* kernels : CompleteBackends()) {
+  for (const KernelTable* kernels : AvailableKernels()) {
     for (const char* type : {"F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1"}) {
       cases.push_back({std::string("gguf/llama_h64-") + type, kernels});
     }
@@ -96,7 +96,7 @@ TEST(RopeFactorsTest, LogitsOfALlama3ScaledModelEqualTheGolden) {
   if (!FileExists(model)) GTEST_SKIP() << model << " is not here";
   const std::unique_ptr<WeightSource> source = OpenModel(model);
   ASSERT_NE(source, nullptr);
-  for (const KernelTable* kernels : CompleteBackends()) {
+  for (const KernelTable* kernels : AvailableKernels()) {
     ExpectModelEquals(*source, shared + "/models/llama_rope_llama3_sharded/golden.json", kernels);
   }
 }
@@ -110,7 +110,7 @@ TEST_P(HfModelTest, LogitsEqualTheGolden) {
   if (!FileExists(folder + "/golden.json")) GTEST_SKIP() << folder << " is not here";
   const absl::StatusOr<FakeWeightSource> source = HfModel(folder);
   ASSERT_TRUE(source.ok()) << source.status();
-  for (const KernelTable* kernels : CompleteBackends()) {
+  for (const KernelTable* kernels : AvailableKernels()) {
     SCOPED_TRACE(kernels->name);
     ExpectModelEquals(*source, folder + "/golden.json", kernels);
   }

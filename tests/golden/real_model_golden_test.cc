@@ -40,8 +40,8 @@ class RealModelTest : public testing::Test {
       return false;
     }
     const char* backend = std::getenv("INLAY_BACKEND");
-    const KernelTable* kernels = CompleteBackends().front();
-    for (const KernelTable* table : CompleteBackends()) {
+    const KernelTable* kernels = AvailableKernels().front();
+    for (const KernelTable* table : AvailableKernels()) {
       if (backend != nullptr && std::string(backend) == table->name) kernels = table;
     }
     auto harness = ModelHarness::Create(*source_, {.kernels = kernels,

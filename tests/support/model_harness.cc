@@ -5,46 +5,10 @@
 #include <numeric>
 #include <random>
 
-#include "kernels/reference/reference.h"
 #include "src/base/math.h"
 #include "src/base/status_macros.h"
 
 namespace llm {
-
-namespace {
-
-template <typename Function>
-void FillIn(Function* op, Function fallback) {
-  if (*op == nullptr) *op = fallback;
-}
-
-std::vector<KernelTable> CompletedTables() {
-  std::vector<KernelTable> tables;
-  const KernelTable& reference = ReferenceKernels();
-  for (const KernelTable* available : AvailableKernels()) {
-    KernelTable table = *available;
-    FillIn(&table.linear, reference.linear);
-    FillIn(&table.embed, reference.embed);
-    FillIn(&table.rms_norm, reference.rms_norm);
-    FillIn(&table.gate, reference.gate);
-    FillIn(&table.rope_table, reference.rope_table);
-    FillIn(&table.rope_kv_write, reference.rope_kv_write);
-    FillIn(&table.attention, reference.attention);
-    FillIn(&table.attention_workspace_bytes, reference.attention_workspace_bytes);
-    FillIn(&table.row_stats, reference.row_stats);
-    if (table.pack_rows != nullptr) tables.push_back(table);
-  }
-  return tables;
-}
-
-}  // namespace
-
-std::vector<const KernelTable*> CompleteBackends() {
-  static const std::vector<KernelTable> tables = CompletedTables();
-  std::vector<const KernelTable*> result;
-  for (const KernelTable& table : tables) result.push_back(&table);
-  return result;
-}
 
 absl::StatusOr<std::unique_ptr<ModelHarness>> ModelHarness::Create(const WeightSource& source,
                                                                    const HarnessOptions& options) {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "kernels/kernel_table.h"
 #include "src/base/thread_pool.h"
 #include "src/loader/weight_source.h"
 #include "src/model/model.h"
@@ -22,9 +23,6 @@ struct HarnessOptions {
   int max_context = 256;
   int num_blocks = 64;  // of each group
 };
-
-// The backends of AvailableKernels, with the reference's op where one has none of its own yet.
-std::vector<const KernelTable*> CompleteBackends();
 
 class ModelHarness {
  public:
