@@ -4,7 +4,7 @@
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../tests/support/setup.sh"
 
-prompt=${1:-What is the capital of France?}
+prompt=${1:-Why is the sky blue?}
 install_build_packages
 model=$(fetch_smollm2)
 say "building (the first time takes a few minutes)"

@@ -246,7 +246,7 @@ typedef struct llm_logprob {
 } llm_logprob;
 
 #define LLM_EVENT_TOKENS 1   /* token_ids, text, logprobs */
-#define LLM_EVENT_FINISHED 3 /* exactly one, the last: finish_reason, status, message, stats; with text that was still withheld */
+#define LLM_EVENT_FINISHED 3 /* exactly one, the last: finish_reason, status, message, stats; no tokens and no text */
 
 typedef struct llm_event {
   uint32_t type;
