@@ -61,3 +61,10 @@ extern "C" llm_status llm_engine_step(llm_engine* engine, uint32_t* worked) {
 extern "C" llm_queue* llm_engine_queue(llm_engine* engine) {
   return engine == nullptr ? nullptr : &engine->queue;
 }
+
+extern "C" llm_status llm_cache_flush(llm_engine* engine) {
+  return llm::Boundary([&]() -> absl::Status {
+    LLM_RETURN_IF_NULL(engine);
+    return engine->engine->FlushCache();
+  });
+}

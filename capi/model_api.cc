@@ -2,6 +2,7 @@
 #include "capi/boundary.h"
 #include "capi/handles.h"
 #include "capi/strings.h"
+#include "capi/translate_model.h"
 #include "capi/versioned_struct.h"
 #include "inlay/llm.h"
 #include "src/base/status_macros.h"
@@ -9,45 +10,13 @@
 namespace llm {
 namespace {
 
-absl::Status TranslateOptions(const llm_model_options* given, ModelOptions* options) {
-  llm_model_options c;
-  llm_model_options_init(&c);
-  if (given != nullptr) LLM_RETURN_IF_ERROR(ReadStruct("llm_model_options", given, &c));
-  if (c.device == LLM_DEVICE_CUDA || c.device == LLM_DEVICE_SIM) {
-    return absl::UnimplementedError(absl::StrCat("device: ", c.device, " is not in this build"));
-  }
-  if (c.device > LLM_DEVICE_SIM) {
-    return absl::InvalidArgumentError(absl::StrCat("device: ", c.device, " is unknown"));
-  }
-  if (c.num_threads > 1024) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("num_threads: ", c.num_threads, " exceeds 1024"));
-  }
-  LLM_RETURN_IF_ERROR(CheckArray("kernels", c.kernels.data, c.kernels.size));
-  LLM_RETURN_IF_ERROR(
-      ReadSwitch("float_activations", c.float_activations, false, &options->float_activations));
-  options->num_threads = static_cast<int>(c.num_threads);
-  options->kernels = std::string(FromC(c.kernels));
-  options->max_memory_bytes = c.max_memory_bytes;
-  options->logger = Logger(c.log, c.log_user_data);
-  return absl::OkStatus();
-}
-
-absl::Status OpenModel(const char* path, size_t path_size, const llm_model_options* options,
-                       llm_model** model) {
-  LLM_RETURN_IF_NULL(path);
-  LLM_RETURN_IF_NULL(model);
-  if (path_size == 0 || path_size > 4096) {
-    return absl::InvalidArgumentError("path_size: not in [1, 4096]");
-  }
-  const std::string path_string(path, path_size);
-  if (path_string.find('\0') != std::string::npos) {
-    return absl::InvalidArgumentError("path: contains a zero byte");
-  }
+absl::Status Open(absl::StatusOr<std::unique_ptr<ModelFile>> file, const llm_model_options* options,
+                  llm_model** model) {
+  LLM_RETURN_IF_ERROR(file.status());
   ModelOptions translated;
-  LLM_RETURN_IF_ERROR(TranslateOptions(options, &translated));
+  LLM_RETURN_IF_ERROR(TranslateModelOptions(options, &translated));
   auto handle = std::make_unique<llm_model>();
-  LLM_ASSIGN_OR_RETURN(handle->model, LoadedModel::Open(path_string, translated));
+  LLM_ASSIGN_OR_RETURN(handle->model, LoadedModel::Open(*std::move(file), translated));
   *model = handle.release();
   return absl::OkStatus();
 }
@@ -78,7 +47,37 @@ absl::Status ModelInfo(const llm_model* handle, llm_model_info* info) {
 
 extern "C" llm_status llm_model_open(const char* path, size_t path_size,
                                      const llm_model_options* options, llm_model** model) {
-  return llm::Boundary([&] { return llm::OpenModel(path, path_size, options, model); });
+  return llm::Boundary([&]() -> absl::Status {
+    LLM_RETURN_IF_NULL(path);
+    LLM_RETURN_IF_NULL(model);
+    return llm::Open(llm::FileOfPath(path, path_size), options, model);
+  });
+}
+
+extern "C" llm_status llm_model_open_fd(int32_t fd, uint64_t offset, uint64_t size,
+                                        const llm_model_options* options, llm_model** model) {
+  return llm::Boundary([&]() -> absl::Status {
+    LLM_RETURN_IF_NULL(model);
+    return llm::Open(llm::DescriptorModelFile(fd, offset, size), options, model);
+  });
+}
+
+extern "C" llm_status llm_model_open_memory(const void* data, size_t size,
+                                            const llm_model_options* options, llm_model** model) {
+  return llm::Boundary([&]() -> absl::Status {
+    LLM_RETURN_IF_NULL(data);
+    LLM_RETURN_IF_NULL(model);
+    return llm::Open(llm::MemoryModelFile(data, size, "model in memory"), options, model);
+  });
+}
+
+extern "C" llm_status llm_model_open_reader(llm_read_callback read, void* user_data, uint64_t size,
+                                            const llm_model_options* options, llm_model** model) {
+  return llm::Boundary([&]() -> absl::Status {
+    LLM_RETURN_IF_NULL(read);
+    LLM_RETURN_IF_NULL(model);
+    return llm::Open(llm::CallbackModelFile(read, user_data, size), options, model);
+  });
 }
 
 extern "C" void llm_model_release(llm_model* model) { delete model; }

@@ -86,6 +86,27 @@ typedef void (*llm_log_callback)(void* user_data, int32_t level, const char* mes
 #define LLM_DEVICE_CUDA 2
 #define LLM_DEVICE_SIM 3
 
+/* Bounds on what an untrusted model file may claim, checked before memory is taken. 0: the default. */
+typedef struct llm_limits {
+  uint32_t struct_size;
+  uint32_t reserved;
+  uint64_t max_header_bytes;     /* all that comes before the tensors' data; default 1 GiB */
+  uint64_t max_tensors;          /* default 65536 */
+  uint64_t max_metadata_entries; /* default 65536 */
+  uint64_t max_array_elements;   /* of one metadata array; default 16 Mi */
+  uint64_t max_string_bytes;     /* of one metadata string; default 64 MiB */
+  uint64_t max_template_bytes;   /* of the chat template, which is left out (with a warning) beyond it; default 1 MiB */
+} llm_limits;
+
+static inline void llm_limits_init(llm_limits* limits) {
+  memset(limits, 0, sizeof(*limits));
+  limits->struct_size = (uint32_t)sizeof(*limits);
+}
+
+/* Called on the opening thread with the bytes of weights read so far and in all, every few milliseconds. Not 0: the open ends with
+ * LLM_CANCELLED and leaves nothing behind. */
+typedef int32_t (*llm_progress_callback)(void* user_data, uint64_t done_bytes, uint64_t total_bytes);
+
 typedef struct llm_model_options {
   uint32_t struct_size;
   uint32_t device;             /* LLM_DEVICE_* */
@@ -95,6 +116,9 @@ typedef struct llm_model_options {
   uint64_t max_memory_bytes;   /* for weights; default: no limit */
   llm_log_callback log;        /* default: silent */
   void* log_user_data;
+  llm_progress_callback progress; /* default: none */
+  void* progress_user_data;
+  const llm_limits* limits; /* read during the call; default: those of llm_limits */
 } llm_model_options;
 
 static inline void llm_model_options_init(llm_model_options* options) {
@@ -106,6 +130,19 @@ static inline void llm_model_options_init(llm_model_options* options) {
  * file; LLM_UNIMPLEMENTED: a format, architecture or metadata key that this version does not know;
  * LLM_RESOURCE_EXHAUSTED: memory. */
 LLM_API llm_status llm_model_open(const char* path, size_t path_size, const llm_model_options* options, llm_model** model);
+/* The same from bytes [offset, offset + size) of a file that the caller has open for reading (size 0: up to its end). Reads by
+ * pread during the call alone: the descriptor stays the caller's, its position unchanged. */
+LLM_API llm_status llm_model_open_fd(int32_t fd, uint64_t offset, uint64_t size, const llm_model_options* options,
+                                     llm_model** model);
+/* The same from memory, which is read during the call alone. */
+LLM_API llm_status llm_model_open_memory(const void* data, size_t size, const llm_model_options* options, llm_model** model);
+
+/* Like pread: writes up to `size` bytes at `offset` to `buffer` and returns how many, 0 where nothing is left, or a negated errno.
+ * Called from several threads at once. */
+typedef int64_t (*llm_read_callback)(void* user_data, uint64_t offset, void* buffer, uint64_t size);
+/* The same through `read`, for a file of `size` bytes; called during the call alone. LLM_DATA_LOSS: it ended early. */
+LLM_API llm_status llm_model_open_reader(llm_read_callback read, void* user_data, uint64_t size,
+                                         const llm_model_options* options, llm_model** model);
 /* Engines keep what they need: the order of release is free. */
 LLM_API void llm_model_release(llm_model* model);
 
@@ -213,6 +250,9 @@ LLM_API llm_status llm_engine_close(llm_engine* engine);
 LLM_API llm_status llm_engine_step(llm_engine* engine, uint32_t* worked);
 /* The queue of requests that name none; lives as long as the engine. NULL for a NULL engine. */
 LLM_API llm_queue* llm_engine_queue(llm_engine* engine);
+/* Empties the prefix cache before the next step: a request submitted after it finds only what running requests hold. Never waits.
+ * LLM_FAILED_PRECONDITION after shutdown. */
+LLM_API llm_status llm_cache_flush(llm_engine* engine);
 
 /* ---- Requests ---- */
 

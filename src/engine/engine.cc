@@ -71,6 +71,13 @@ int64_t Engine::IdleTimeoutNs() const {
   return std::max<int64_t>(0, deadline_ns - parts_.clock->NowNs());
 }
 
+absl::Status Engine::FlushCache() {
+  LLM_RETURN_IF_ERROR(queue_.CheckOpen());
+  loop_.RequestFlush();
+  queue_.waker()->Wake();
+  return absl::OkStatus();
+}
+
 absl::StatusOr<bool> Engine::Step() {
   if (!options_.manual) {
     return absl::FailedPreconditionError("step: the engine has its own threads");

@@ -56,6 +56,8 @@ class Engine {
   // neither.
   absl::Status Submit(const RequestSpec& spec, uint64_t* id);
   absl::Status Cancel(uint64_t id) { return queue_.Cancel(id); }
+  // Drops the cached blocks that nothing uses, before the next step. FAILED_PRECONDITION: closed.
+  absl::Status FlushCache();
   // Manual drive: one step and the callbacks that it made due, on this thread. False when there was
   // nothing to do.
   absl::StatusOr<bool> Step();

@@ -11,22 +11,38 @@
 #include "src/engine/end_ids.h"
 #include "src/engine/system_limits.h"
 #include "src/engine/tokenizer_from_gguf.h"
-#include "src/loader/gguf_reader.h"
-#include "src/loader/model_file.h"
 
 namespace llm {
+namespace {
+
+absl::Status Report(const ModelOptions& options, uint64_t done_bytes, uint64_t total_bytes) {
+  if (options.progress == nullptr) return absl::OkStatus();
+  if (options.progress(options.progress_user_data, done_bytes, total_bytes) == 0) {
+    return absl::OkStatus();
+  }
+  return absl::CancelledError(absl::StrCat("open: cancelled by the progress callback after ",
+                                           done_bytes, " of ", total_bytes, " bytes"));
+}
+
+}  // namespace
 
 absl::StatusOr<std::shared_ptr<const LoadedModel>> LoadedModel::Open(const std::string& path,
                                                                      const ModelOptions& options) {
   LLM_ASSIGN_OR_RETURN(std::unique_ptr<ModelFile> file, OpenModelFile(path));
+  return Open(std::move(file), options);
+}
+
+absl::StatusOr<std::shared_ptr<const LoadedModel>> LoadedModel::Open(
+    std::unique_ptr<ModelFile> file, const ModelOptions& options) {
+  const std::string where = file->name();
   LLM_ASSIGN_OR_RETURN(std::unique_ptr<WeightSource> source,
-                       OpenGguf(std::move(file), LoaderLimits()));
+                       OpenGguf(std::move(file), options.limits));
   std::shared_ptr<LoadedModel> loaded(new LoadedModel());
   loaded->float_activations_ = options.float_activations;
   loaded->allocator_.set_limit_bytes(options.max_memory_bytes);
   const absl::StatusOr<absl::string_view> name = source->metadata().GetString("general.name");
   if (name.ok()) loaded->name_ = std::string(*name);
-  LLM_RETURN_IF_ERROR(loaded->LoadText(*source, options.logger));
+  LLM_RETURN_IF_ERROR(loaded->LoadText(*source, options));
 
   ThreadPoolOptions threads;
   threads.num_threads = options.num_threads > 0 ? options.num_threads : UsableCores();
@@ -35,10 +51,13 @@ absl::StatusOr<std::shared_ptr<const LoadedModel>> LoadedModel::Open(const std::
   LLM_ASSIGN_OR_RETURN(weights.kernels, FindKernels(options.kernels));
   weights.pool = pool.get();
   weights.allocator = &loaded->allocator_;
-  LLM_ASSIGN_OR_RETURN(loaded->model_, LoadModel(*source, weights));
+  LLM_ASSIGN_OR_RETURN(loaded->model_,
+                       LoadModel(*source, weights, [&](uint64_t done_bytes, uint64_t total_bytes) {
+                         return Report(options, done_bytes, total_bytes);
+                       }));
   const ModelConfig& config = loaded->model_->config;
   if (loaded->tokenizer_->vocab_size() < config.vocab_size) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": the tokenizer has ",
+    return absl::InvalidArgumentError(absl::StrCat(where, ": the tokenizer has ",
                                                    loaded->tokenizer_->vocab_size(),
                                                    " tokens, the embedding ", config.vocab_size));
   }
@@ -49,20 +68,21 @@ absl::StatusOr<std::shared_ptr<const LoadedModel>> LoadedModel::Open(const std::
   return std::shared_ptr<const LoadedModel>(std::move(loaded));
 }
 
-absl::Status LoadedModel::LoadText(const WeightSource& source, const Logger& logger) {
+absl::Status LoadedModel::LoadText(const WeightSource& source, const ModelOptions& options) {
   const Metadata& metadata = source.metadata();
   LLM_ASSIGN_OR_RETURN(TokenizerSpec spec, TokenizerSpecFromGguf(metadata));
   LLM_ASSIGN_OR_RETURN(tokenizer_, Tokenizer::Create(std::move(spec)));
   const absl::StatusOr<absl::string_view> chat = metadata.GetString("tokenizer.chat_template");
   if (chat.ok()) {
-    absl::StatusOr<std::unique_ptr<ChatTemplate>> parsed =
-        ChatTemplate::Parse(*chat, ChatTemplateLimits());
+    ChatTemplateLimits limits;
+    limits.max_template_bytes = options.max_template_bytes;
+    absl::StatusOr<std::unique_ptr<ChatTemplate>> parsed = ChatTemplate::Parse(*chat, limits);
     // A model whose template we cannot read still completes text; chat prompts say that there is
     // none.
     if (parsed.ok()) {
       chat_template_ = *std::move(parsed);
     } else {
-      logger.Warning("the chat template is not used: ", parsed.status().message());
+      options.logger.Warning("the chat template is not used: ", parsed.status().message());
     }
   }
   text_.tokenizer = tokenizer_.get();

@@ -9,10 +9,15 @@
 #include "absl/status/statusor.h"
 #include "src/base/log.h"
 #include "src/engine/model_text.h"
+#include "src/loader/gguf_reader.h"
+#include "src/loader/model_file.h"
 #include "src/model/model.h"
 #include "src/tensor/buffer.h"
 
 namespace llm {
+
+// As llm_progress_callback.
+using ProgressCallback = int32_t (*)(void* user_data, uint64_t done_bytes, uint64_t total_bytes);
 
 struct ModelOptions {
   int num_threads = 0;  // for loading; 0: the cores that this process may use
@@ -20,11 +25,18 @@ struct ModelOptions {
   std::string kernels;            // empty: the fastest that this machine runs
   uint64_t max_memory_bytes = 0;  // 0: no limit
   Logger logger;
+  LoaderLimits limits;
+  uint64_t max_template_bytes = ChatTemplateLimits().max_template_bytes;
+  ProgressCallback progress = nullptr;
+  void* progress_user_data = nullptr;
 };
 
 class LoadedModel {
  public:
-  // Errors as llm_model_open names them.
+  // Errors as llm_model_open names them; CANCELLED when options.progress asks for it. The file is
+  // read during the call alone.
+  static absl::StatusOr<std::shared_ptr<const LoadedModel>> Open(std::unique_ptr<ModelFile> file,
+                                                                 const ModelOptions& options);
   static absl::StatusOr<std::shared_ptr<const LoadedModel>> Open(const std::string& path,
                                                                  const ModelOptions& options);
   LoadedModel(const LoadedModel&) = delete;
@@ -38,7 +50,7 @@ class LoadedModel {
 
  private:
   LoadedModel() = default;
-  absl::Status LoadText(const WeightSource& source, const Logger& logger);
+  absl::Status LoadText(const WeightSource& source, const ModelOptions& options);
 
   Allocator allocator_;  // outlives the weights
   std::unique_ptr<const Model> model_;

@@ -58,6 +58,9 @@ bool StepLoop::Admit() {
   NvtxRange range("admit");
   if (incoming_.empty()) queue_->Drain(&incoming_);
   const bool arrived = !incoming_.empty();
+  // After the drain: who submitted after asking for the flush finds the cache empty.
+  const bool flushed = flush_requested_.exchange(false);
+  if (flushed) scheduler_->FlushPrefixCache();
   active_.reserve(active_.size() + incoming_.size());
   ended_.reserve(active_.size() + incoming_.size());
   const size_t first_new = active_.size();
@@ -73,7 +76,7 @@ bool StepLoop::Admit() {
     if (request->open() && (i >= first_new || resumes)) AdmitOne(request);
     ended |= !request->open();
   }
-  return arrived || ended;
+  return arrived || ended || flushed;
 }
 
 void StepLoop::AdmitOne(ActiveRequest* request) {

@@ -39,6 +39,8 @@ class StepLoop {
   bool RunStep();
   // Ends every open request (CANCELLED) and delivers their FINISHED. REQUIRES: the queue is closed.
   void CancelAll();
+  // The next step drops the cached blocks that nothing uses, before it plans. From any thread.
+  void RequestFlush() { flush_requested_.store(true); }
 
   // No request is in the loop; some may still be in the queue.
   bool idle() const { return active_.empty(); }
@@ -114,6 +116,7 @@ class StepLoop {
   int num_failures_ = 0;                                // failed steps in a row
   int32_t last_step_tokens_ = 0;
   std::atomic<bool> healthy_{true};
+  std::atomic<bool> flush_requested_{false};
 
   StepCounters counters_;
   mutable std::mutex published_mutex_;

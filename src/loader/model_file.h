@@ -26,4 +26,13 @@ absl::StatusOr<std::unique_ptr<ModelFile>> OpenModelFile(const std::string& path
 // The bytes stay the caller's and outlive the file.
 std::unique_ptr<ModelFile> MemoryModelFile(const void* data, uint64_t size, std::string name);
 
+// Bytes [offset, offset + size) of a file that the caller has open and keeps open (size 0: up to
+// its end). INVALID_ARGUMENT: no regular file, or one that ends before.
+absl::StatusOr<std::unique_ptr<ModelFile>> DescriptorModelFile(int fd, uint64_t offset,
+                                                               uint64_t size);
+
+// As llm_read_callback.
+using ReadCallback = int64_t (*)(void* user_data, uint64_t offset, void* buffer, uint64_t size);
+std::unique_ptr<ModelFile> CallbackModelFile(ReadCallback read, void* user_data, uint64_t size);
+
 }  // namespace llm

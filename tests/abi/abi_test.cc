@@ -56,6 +56,25 @@ TEST_F(AbiTest, CallsBackWithUserDataInsideAManualStep) {
   EXPECT_EQ(finished, 1);
 }
 
+TEST_F(AbiTest, AFlushEmptiesThePrefixCache) {
+  Open(LLM_DRIVE_MANUAL);
+  const std::vector<int32_t> ids(40, 7);
+  const llm_request request = Request(ids);
+  const auto cached_tokens = [&] {
+    llm_request_id id = 0;
+    EXPECT_EQ(llm_submit(engine_, &request, &id), LLM_OK) << llm_last_error();
+    RunAll();
+    return Poll().back().stats->cached_tokens;
+  };
+  EXPECT_EQ(cached_tokens(), 0);
+  EXPECT_GT(cached_tokens(), 0);
+  EXPECT_EQ(llm_cache_flush(engine_), LLM_OK);
+  EXPECT_EQ(cached_tokens(), 0);
+  EXPECT_EQ(llm_cache_flush(nullptr), LLM_INVALID_ARGUMENT);
+  EXPECT_EQ(llm_engine_shutdown(engine_, 0), LLM_OK);
+  EXPECT_EQ(llm_cache_flush(engine_), LLM_FAILED_PRECONDITION);
+}
+
 TEST_F(AbiTest, NullArgumentsAreNamed) {
   Open(LLM_DRIVE_MANUAL);
   llm_request request = Request(ids_);

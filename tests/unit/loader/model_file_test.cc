@@ -1,9 +1,13 @@
 #include "src/loader/model_file.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <fstream>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -114,6 +118,69 @@ TEST_F(ModelFileTest, ServesManyThreadsAtOnce) {
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+TEST_F(ModelFileTest, ReadsAPartOfAnOpenDescriptorAndLeavesItOpen) {
+  Write("0123456789");
+  const int fd = open(Path().c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(fd, 0);
+  {
+    auto file = DescriptorModelFile(fd, 2, 5);
+    ASSERT_TRUE(file.ok()) << file.status();
+    EXPECT_EQ((*file)->size(), 5u);
+    char read[3] = {};
+    ASSERT_TRUE((*file)->Read(3, 2, read).ok());
+    EXPECT_STREQ(read, "56");
+    EXPECT_EQ((*file)->Read(4, 2, read).code(), absl::StatusCode::kDataLoss);
+  }
+  EXPECT_EQ(lseek(fd, 0, SEEK_CUR), 0) << "open, and where it was";
+  EXPECT_EQ((*DescriptorModelFile(fd, 4, 0))->size(), 6u) << "size 0: up to the end";
+  EXPECT_EQ(DescriptorModelFile(fd, 4, 7).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(DescriptorModelFile(fd, 11, 0).status().code(), absl::StatusCode::kInvalidArgument);
+  close(fd);
+  EXPECT_EQ(DescriptorModelFile(fd, 0, 0).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(DescriptorModelFile(-1, 0, 0).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+// Gives three bytes a call at most, and what `result` says once it is not 0.
+struct Reader {
+  std::string bytes = "0123456789";
+  int64_t result = 0;
+  bool throws = false;
+
+  static int64_t Read(void* user_data, uint64_t offset, void* buffer, uint64_t size) {
+    const Reader& reader = *static_cast<Reader*>(user_data);
+    if (reader.throws) throw std::runtime_error("reader");
+    if (reader.result != 0) return reader.result;
+    return static_cast<int64_t>(reader.bytes.copy(
+        static_cast<char*>(buffer), std::min<uint64_t>(size, 3), static_cast<size_t>(offset)));
+  }
+};
+
+TEST(CallbackModelFileTest, AsksUntilAllBytesAreThere) {
+  Reader reader;
+  const auto file = CallbackModelFile(&Reader::Read, &reader, 10);
+  char read[9] = {};
+  ASSERT_TRUE(file->Read(1, 8, read).ok());
+  EXPECT_STREQ(read, "12345678");
+  EXPECT_EQ(file->Read(9, 2, read).code(), absl::StatusCode::kDataLoss);
+}
+
+TEST(CallbackModelFileTest, SaysHowTheCallbackFailed) {
+  Reader reader;
+  const auto file = CallbackModelFile(&Reader::Read, &reader, 12);
+  char read[12] = {};
+  EXPECT_EQ(file->Read(8, 4, read).code(), absl::StatusCode::kDataLoss) << "ends early";
+  reader.result = -EACCES;
+  EXPECT_EQ(file->Read(0, 4, read).code(), absl::StatusCode::kPermissionDenied);
+  reader.result = INT64_MIN;
+  EXPECT_FALSE(file->Read(0, 4, read).ok());
+  reader.result = 5;
+  const absl::Status more = file->Read(0, 4, read);
+  EXPECT_EQ(more.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(more.message()), HasSubstr("returned 5 bytes, asked for 4"));
+  reader.throws = true;
+  EXPECT_EQ(file->Read(0, 4, read).code(), absl::StatusCode::kInternal);
 }
 
 TEST(MemoryModelFileTest, ReadsWithinItsBytesOnly) {

@@ -1,0 +1,70 @@
+// Reads the caller's options once.
+#include "capi/translate_model.h"
+
+#include "absl/strings/str_cat.h"
+#include "capi/strings.h"
+#include "capi/versioned_struct.h"
+#include "src/base/status_macros.h"
+
+namespace llm {
+namespace {
+
+void SetLimit(uint64_t given, uint64_t* limit) {
+  if (given != 0) *limit = given;
+}
+
+absl::Status TranslateLimits(const llm_limits* given, ModelOptions* options) {
+  if (given == nullptr) return absl::OkStatus();
+  llm_limits c;
+  LLM_RETURN_IF_ERROR(ReadStruct("llm_limits", given, &c));
+  if (c.reserved != 0) return absl::UnimplementedError("limits: reserved is not 0");
+  SetLimit(c.max_header_bytes, &options->limits.max_header_bytes);
+  SetLimit(c.max_tensors, &options->limits.max_tensors);
+  SetLimit(c.max_metadata_entries, &options->limits.max_metadata_entries);
+  SetLimit(c.max_array_elements, &options->limits.max_array_elements);
+  SetLimit(c.max_string_bytes, &options->limits.max_string_bytes);
+  SetLimit(c.max_template_bytes, &options->max_template_bytes);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status TranslateModelOptions(const llm_model_options* given, ModelOptions* options) {
+  llm_model_options c;
+  llm_model_options_init(&c);
+  if (given != nullptr) LLM_RETURN_IF_ERROR(ReadStruct("llm_model_options", given, &c));
+  if (c.device == LLM_DEVICE_CUDA || c.device == LLM_DEVICE_SIM) {
+    return absl::UnimplementedError(absl::StrCat("device: ", c.device, " is not in this build"));
+  }
+  if (c.device > LLM_DEVICE_SIM) {
+    return absl::InvalidArgumentError(absl::StrCat("device: ", c.device, " is unknown"));
+  }
+  if (c.num_threads > 1024) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("num_threads: ", c.num_threads, " exceeds 1024"));
+  }
+  LLM_RETURN_IF_ERROR(CheckArray("kernels", c.kernels.data, c.kernels.size));
+  LLM_RETURN_IF_ERROR(
+      ReadSwitch("float_activations", c.float_activations, false, &options->float_activations));
+  LLM_RETURN_IF_ERROR(TranslateLimits(c.limits, options));
+  options->num_threads = static_cast<int>(c.num_threads);
+  options->kernels = std::string(FromC(c.kernels));
+  options->max_memory_bytes = c.max_memory_bytes;
+  options->logger = Logger(c.log, c.log_user_data);
+  options->progress = c.progress;
+  options->progress_user_data = c.progress_user_data;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<ModelFile>> FileOfPath(const char* path, size_t path_size) {
+  if (path_size == 0 || path_size > 4096) {
+    return absl::InvalidArgumentError("path_size: not in [1, 4096]");
+  }
+  const std::string path_string(path, path_size);
+  if (path_string.find('\0') != std::string::npos) {
+    return absl::InvalidArgumentError("path: contains a zero byte");
+  }
+  return OpenModelFile(path_string);
+}
+
+}  // namespace llm
