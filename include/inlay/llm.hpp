@@ -1,0 +1,204 @@
+// llm.hpp: llm.h for C++17. Owners that release themselves, and statuses that keep their message.
+// Header-only; throws nothing of its own and needs neither exceptions nor RTTI (strings and vectors
+// may throw for want of memory).
+//
+//   inlay::Model model;
+//   inlay::Engine engine;
+//   inlay::Status status = inlay::Model::Open("model.gguf", nullptr, &model);
+//   if (status.ok()) status = inlay::Engine::Open(model, nullptr, &engine);
+//
+// What is missing here is called on get(), the handle of the C ABI, which says all that holds.
+#ifndef INLAY_LLM_HPP_
+#define INLAY_LLM_HPP_
+
+#include <inlay/llm.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace inlay {
+
+// Why a call failed. Made on the thread that called, right after it.
+class [[nodiscard]] Status {
+ public:
+  Status() = default;
+  explicit Status(llm_status code) : code_(code) {
+    if (code != LLM_OK) message_ = llm_last_error();
+  }
+  bool ok() const { return code_ == LLM_OK; }
+  llm_status code() const { return code_; }
+  const char* name() const { return llm_status_name(code_); }
+  const std::string& message() const { return message_; }
+
+ private:
+  llm_status code_ = LLM_OK;
+  std::string message_;
+};
+
+// Borrows: `text` outlives the call that it is passed to.
+inline llm_string String(std::string_view text) { return {text.data(), text.size()}; }
+inline std::string_view View(const llm_string& text) {
+  return text.size == 0 ? std::string_view() : std::string_view(text.data, text.size);
+}
+
+namespace internal {
+
+// Calls read(buffer, capacity, &size) with growing buffers until all fits. `Buffer` is a string or
+// a vector.
+template <typename Buffer, typename Read>
+Status ReadAll(Buffer* out, Read&& read) {
+  size_t size = 0;
+  while (true) {
+    const llm_status code = read(out->data(), out->size(), &size);
+    if (code != LLM_OK) return Status(code);
+    const bool fits = size <= out->size();
+    out->resize(size);
+    if (fits) return Status();
+  }
+}
+
+}  // namespace internal
+
+class Model {
+ public:
+  Model() = default;
+  Model(Model&& other) noexcept : model_(std::exchange(other.model_, nullptr)) {}
+  Model& operator=(Model&& other) noexcept {
+    std::swap(model_, other.model_);
+    return *this;
+  }
+  ~Model() { llm_model_release(model_); }
+
+  static Status Open(std::string_view path, const llm_model_options* options, Model* model) {
+    llm_model* opened = nullptr;
+    const llm_status code = llm_model_open(path.data(), path.size(), options, &opened);
+    if (code != LLM_OK) return Status(code);
+    llm_model_release(std::exchange(model->model_, opened));
+    return Status();
+  }
+
+  Status GetInfo(llm_model_info* info) const {
+    llm_model_info_init(info);
+    return Status(llm_model_get_info(model_, info));
+  }
+  Status Tokenize(std::string_view text, uint32_t flags, std::vector<int32_t>* ids) const {
+    return internal::ReadAll(ids, [&](int32_t* data, size_t capacity, size_t* count) {
+      return llm_tokenize(model_, text.data(), text.size(), flags, data, capacity, count);
+    });
+  }
+  Status Detokenize(const std::vector<int32_t>& ids, uint32_t flags, std::string* text) const {
+    return internal::ReadAll(text, [&](char* data, size_t capacity, size_t* size) {
+      return llm_detokenize(model_, ids.data(), ids.size(), flags, data, capacity, size);
+    });
+  }
+  Status RenderChat(std::string_view chat, std::string* text) const {
+    return internal::ReadAll(text, [&](char* data, size_t capacity, size_t* size) {
+      return llm_chat_render(model_, chat.data(), chat.size(), data, capacity, size);
+    });
+  }
+
+  llm_model* get() const { return model_; }
+  explicit operator bool() const { return model_ != nullptr; }
+
+ private:
+  llm_model* model_ = nullptr;
+};
+
+// A queue of one's own; engines lend theirs as llm_queue*. REQUIRES at destruction: no thread polls
+// it.
+class Queue {
+ public:
+  Queue() = default;
+  Queue(Queue&& other) noexcept : queue_(std::exchange(other.queue_, nullptr)) {}
+  Queue& operator=(Queue&& other) noexcept {
+    std::swap(queue_, other.queue_);
+    return *this;
+  }
+  ~Queue() { llm_queue_close(queue_); }
+
+  static Status Create(Queue* queue) {
+    llm_queue* created = nullptr;
+    const llm_status code = llm_queue_create(&created);
+    if (code != LLM_OK) return Status(code);
+    llm_queue_close(std::exchange(queue->queue_, created));
+    return Status();
+  }
+
+  llm_queue* get() const { return queue_; }
+  explicit operator bool() const { return queue_ != nullptr; }
+
+ private:
+  llm_queue* queue_ = nullptr;
+};
+
+// Waits up to timeout_ns for an event and calls on_event(const llm_event&) for each of up to 16;
+// *count may be null.
+template <typename OnEvent>
+Status Poll(llm_queue* queue, int64_t timeout_ns, OnEvent&& on_event, size_t* count = nullptr) {
+  llm_event events[16];
+  size_t taken = 0;
+  const llm_status code = llm_poll(queue, events, sizeof(events[0]),
+                                   sizeof(events) / sizeof(events[0]), timeout_ns, &taken);
+  if (code != LLM_OK) return Status(code);
+  for (size_t i = 0; i < taken; ++i) on_event(static_cast<const llm_event&>(events[i]));
+  if (count != nullptr) *count = taken;
+  return Status();
+}
+
+// REQUIRES at destruction: no other thread uses it, and this is none of its callbacks.
+class Engine {
+ public:
+  Engine() = default;
+  Engine(Engine&& other) noexcept : engine_(std::exchange(other.engine_, nullptr)) {}
+  Engine& operator=(Engine&& other) noexcept {
+    std::swap(engine_, other.engine_);
+    return *this;
+  }
+  ~Engine() { llm_engine_close(engine_); }
+
+  static Status Open(const Model& model, const llm_engine_options* options, Engine* engine) {
+    llm_engine* opened = nullptr;
+    const llm_status code = llm_engine_open(model.get(), options, &opened);
+    if (code != LLM_OK) return Status(code);
+    llm_engine_close(std::exchange(engine->engine_, opened));
+    return Status();
+  }
+
+  Status Submit(const llm_request& request, llm_request_id* id) {
+    return Status(llm_submit(engine_, &request, id));
+  }
+  Status Cancel(llm_request_id id) { return Status(llm_cancel(engine_, id)); }
+  Status Step(bool* worked) {
+    uint32_t did_work = 0;
+    const llm_status code = llm_engine_step(engine_, &did_work);
+    if (code == LLM_OK) *worked = did_work != 0;
+    return Status(code);
+  }
+  Status Shutdown(int64_t timeout_ns) { return Status(llm_engine_shutdown(engine_, timeout_ns)); }
+  Status GetMetrics(llm_metrics_snapshot* metrics) const {
+    llm_metrics_snapshot_init(metrics);
+    return Status(llm_metrics(engine_, metrics));
+  }
+
+  llm_queue* queue() const { return llm_engine_queue(engine_); }
+  llm_engine* get() const { return engine_; }
+  explicit operator bool() const { return engine_ != nullptr; }
+
+ private:
+  llm_engine* engine_ = nullptr;
+};
+
+// A request with its defaults, for the caller to fill.
+inline llm_request Request() {
+  llm_request request;
+  llm_request_init(&request);
+  return request;
+}
+
+}  // namespace inlay
+
+#endif  // INLAY_LLM_HPP_

@@ -1,0 +1,102 @@
+// The C++ wrapper: ownership, statuses with messages, and a request from start to end.
+#include <gmock/gmock.h>
+
+#include <inlay/llm.hpp>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using ::testing::HasSubstr;
+
+static_assert(!std::is_copy_constructible_v<inlay::Model>);
+static_assert(!std::is_copy_constructible_v<inlay::Engine>);
+static_assert(std::is_nothrow_move_constructible_v<inlay::Engine>);
+
+inlay::Status OpenTiny(inlay::Model* model) {
+  const std::string path = std::string(INLAY_TEST_DATA) + "/gguf/llama_h64-F32.gguf";
+  return inlay::Model::Open(path, nullptr, model);
+}
+
+llm_engine_options ManualOptions() {
+  llm_engine_options options;
+  llm_engine_options_init(&options);
+  options.drive = LLM_DRIVE_MANUAL;
+  options.num_threads = 1;
+  options.kv_tokens = 512;
+  options.max_step_tokens = 64;
+  return options;
+}
+
+TEST(LlmHppTest, RunsARequestFromSubmitToFinished) {
+  inlay::Model model;
+  ASSERT_TRUE(OpenTiny(&model).ok());
+  const llm_engine_options options = ManualOptions();
+  inlay::Engine engine;
+  ASSERT_TRUE(inlay::Engine::Open(model, &options, &engine).ok());
+  const std::vector<int32_t> ids = {1, 2, 3};
+  llm_request request = inlay::Request();
+  request.prompt_ids = ids.data();
+  request.num_prompt_ids = ids.size();
+  request.max_new_tokens = 4;
+  request.ignore_eos = LLM_ON;
+  llm_request_id id = 0;
+  ASSERT_TRUE(engine.Submit(request, &id).ok());
+  for (bool worked = true; worked;) ASSERT_TRUE(engine.Step(&worked).ok());
+  size_t tokens = 0;
+  int finished = 0;
+  const auto on_event = [&](const llm_event& event) {
+    EXPECT_EQ(event.id, id);
+    tokens += event.num_tokens;
+    finished += event.type == LLM_EVENT_FINISHED ? 1 : 0;
+  };
+  size_t count = 0;
+  ASSERT_TRUE(inlay::Poll(engine.queue(), 0, on_event, &count).ok());
+  EXPECT_EQ(tokens, 4u);
+  EXPECT_EQ(finished, 1);
+  llm_metrics_snapshot metrics;
+  ASSERT_TRUE(engine.GetMetrics(&metrics).ok());
+  EXPECT_EQ(metrics.finished_requests_total, 1u);
+  EXPECT_EQ(engine.Cancel(id).code(), LLM_NOT_FOUND);
+}
+
+TEST(LlmHppTest, AStatusKeepsItsMessageWhenALaterCallFails) {
+  inlay::Model model;
+  const inlay::Status first = inlay::Model::Open("/no/such/file", nullptr, &model);
+  const inlay::Status second = inlay::Model::Open("/another", nullptr, &model);
+  EXPECT_EQ(first.code(), LLM_NOT_FOUND);
+  EXPECT_STREQ(first.name(), "NOT_FOUND");
+  EXPECT_THAT(first.message(), HasSubstr("/no/such/file"));
+  EXPECT_THAT(second.message(), HasSubstr("/another"));
+  EXPECT_FALSE(model);
+}
+
+TEST(LlmHppTest, MovingHandsTheHandleOver) {
+  inlay::Model model;
+  ASSERT_TRUE(OpenTiny(&model).ok());
+  llm_model* const handle = model.get();
+  inlay::Model moved = std::move(model);
+  EXPECT_EQ(moved.get(), handle);
+  inlay::Queue queue;
+  ASSERT_TRUE(inlay::Queue::Create(&queue).ok());
+  ASSERT_TRUE(inlay::Queue::Create(&queue).ok()) << "the first one is closed";
+  EXPECT_TRUE(queue);
+}
+
+TEST(LlmHppTest, TextGoesToIdsAndBack) {
+  inlay::Model model;
+  ASSERT_TRUE(OpenTiny(&model).ok());
+  std::vector<int32_t> ids;
+  ASSERT_TRUE(model.Tokenize("hello world", 0, &ids).ok());
+  EXPECT_FALSE(ids.empty());
+  std::string text(100, 'x');
+  ASSERT_TRUE(model.Detokenize(ids, 0, &text).ok());
+  EXPECT_EQ(text, "hello world");
+  llm_model_info info;
+  ASSERT_TRUE(model.GetInfo(&info).ok());
+  EXPECT_EQ(inlay::View(info.architecture), "llama");
+}
+
+}  // namespace
