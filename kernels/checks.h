@@ -11,8 +11,7 @@
 
 namespace llm {
 
-inline constexpr int kMaxHeadDim =
-    512;  // bounds the stack of kernels
+inline constexpr int kMaxHeadDim = 512;  // bounds the stack of kernels
 
 // At least one form, and quants only complete and in whole groups. `op` starts the message.
 absl::Status CheckActivations(const char* op, const Activations& activations);

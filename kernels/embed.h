@@ -11,10 +11,10 @@
 namespace llm {
 
 struct EmbedParams {
-  PackedWeight table;                    // [vocab_size, hidden_size]
-  absl::Span<const int32_t> token_ids;   // [tokens]; INVALID_ARGUMENT for one outside the table
-  float scale = 1.0f;                    // Gemma: sqrt(hidden_size)
-  float* out = nullptr;                  // [tokens, hidden_size]
+  PackedWeight table;                   // [vocab_size, hidden_size]
+  absl::Span<const int32_t> token_ids;  // [tokens]; INVALID_ARGUMENT for one outside the table
+  float scale = 1.0f;                   // Gemma: sqrt(hidden_size)
+  float* out = nullptr;                 // [tokens, hidden_size]
 };
 using EmbedFn = absl::Status (*)(const EmbedParams& params, const Stream& stream);
 

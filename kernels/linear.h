@@ -1,4 +1,5 @@
-// out = activations x weight^T + bias, for one or several weights that read the same activations, in one parallel region.
+// out = activations x weight^T + bias, for one or several weights that read the same activations,
+// in one parallel region.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +19,15 @@ struct LinearOutput {
   int64_t out_stride = 0;       // floats
 };
 
-// Integer weight formats read `activations.quants` when that is set, else `values`; float formats (F32, F16, BF16) always read
-// `values` in f32. INVALID_ARGUMENT when the needed form is missing or cols differ.
+// Integer weight formats read `activations.quants` when that is set, else `values`; float formats
+// (F32, F16, BF16) always read `values` in f32. INVALID_ARGUMENT when the needed form is missing or
+// cols differ.
 //
-// Order of arithmetic: each output element is one f32 accumulator that runs over column groups in ascending order, whatever
-// the number of rows, threads or outputs of the call. Integer formats add, per weight group g (16 or 32 columns),
-//   scale_a[g] * (scale_w[g] * sum(q_a * q_w) + min_w[g] * sum(q_a))        (the integer sums are exact)
+// Order of arithmetic: each output element is one f32 accumulator that runs over column groups in
+// ascending order, whatever the number of rows, threads or outputs of the call. Integer formats
+// add, per weight group g (16 or 32 columns),
+//   scale_a[g] * (scale_w[g] * sum(q_a * q_w) + min_w[g] * sum(q_a))        (the integer sums are
+//   exact)
 struct LinearParams {
   Activations activations;
   absl::Span<const LinearOutput> outputs;

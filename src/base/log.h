@@ -1,4 +1,5 @@
-// The one log sink: a callback of the host with its user data. Silent without it; never a prompt or an output.
+// The one log sink: a callback of the host with its user data. Silent without it; never a prompt or
+// an output.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,8 @@ enum class LogLevel : int32_t { kDebug = 0, kInfo = 1, kWarning = 2, kError = 3 
 
 class Logger {
  public:
-  using Callback = void (*)(void* user_data, int32_t level, const char* message, uint64_t message_size);
+  using Callback = void (*)(void* user_data, int32_t level, const char* message,
+                            uint64_t message_size);
 
   Logger() = default;
   Logger(Callback callback, void* user_data) : callback_(callback), user_data_(user_data) {}
@@ -20,13 +22,21 @@ class Logger {
   bool enabled() const { return callback_ != nullptr; }
 
   template <typename... Args>
-  void Info(const Args&... args) const { Write(LogLevel::kInfo, args...); }
+  void Info(const Args&... args) const {
+    Write(LogLevel::kInfo, args...);
+  }
   template <typename... Args>
-  void Warning(const Args&... args) const { Write(LogLevel::kWarning, args...); }
+  void Warning(const Args&... args) const {
+    Write(LogLevel::kWarning, args...);
+  }
   template <typename... Args>
-  void Error(const Args&... args) const { Write(LogLevel::kError, args...); }
+  void Error(const Args&... args) const {
+    Write(LogLevel::kError, args...);
+  }
   template <typename... Args>
-  void Debug(const Args&... args) const { Write(LogLevel::kDebug, args...); }
+  void Debug(const Args&... args) const {
+    Write(LogLevel::kDebug, args...);
+  }
 
  private:
   template <typename... Args>

@@ -22,7 +22,8 @@ constexpr bool IsPowerOfTwo(T a) {
   return a > 0 && (a & (a - 1)) == 0;
 }
 
-// nullopt when the result does not fit T. Sizes that come from a file go through these, never through a bare `*` or `+`.
+// nullopt when the result does not fit T. Sizes that come from a file go through these, never
+// through a bare `*` or `+`.
 template <std::integral T>
 constexpr std::optional<T> CheckedMul(T a, T b) {
   T result;

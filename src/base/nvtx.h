@@ -1,4 +1,5 @@
-// NVTX ranges named after the words of the request path; nothing unless built with the CUDA toolkit.
+// NVTX ranges named after the words of the request path; nothing unless built with the CUDA
+// toolkit.
 #pragma once
 
 namespace llm {

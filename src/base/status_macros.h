@@ -10,8 +10,8 @@
 #define LLM_STATUS_CONCAT(a, b) LLM_STATUS_CONCAT_INNER(a, b)
 
 // Returns the status of `expr` from the enclosing function unless it is OK.
-#define LLM_RETURN_IF_ERROR(expr)                              \
-  do {                                                         \
+#define LLM_RETURN_IF_ERROR(expr)                                     \
+  do {                                                                \
     if (absl::Status status_ = (expr); !status_.ok()) return status_; \
   } while (false)
 

@@ -1,4 +1,5 @@
-// A job is published by raising the epoch; workers take task indices from one counter until it runs out.
+// A job is published by raising the epoch; workers take task indices from one counter until it runs
+// out.
 #include "src/base/thread_pool.h"
 
 #include <chrono>
@@ -28,8 +29,9 @@ absl::StatusOr<std::unique_ptr<ThreadPool>> ThreadPool::Create(const ThreadPoolO
     try {
       pool->threads_.emplace_back([raw = pool.get(), worker] { raw->WorkerLoop(worker); });
     } catch (const std::system_error& error) {
-      return absl::ResourceExhaustedError(absl::StrCat("thread pool: cannot create thread ", worker, " of ",
-                                                       options.num_threads, ": ", error.what()));
+      return absl::ResourceExhaustedError(absl::StrCat("thread pool: cannot create thread ", worker,
+                                                       " of ", options.num_threads, ": ",
+                                                       error.what()));
     }
   }
   return pool;
@@ -52,7 +54,8 @@ void ThreadPool::ParallelFor(int num_tasks, Task task) {
     return;
   }
   {
-    // Under the lock, so that a worker between its last look at the epoch and its wait cannot miss the job.
+    // Under the lock, so that a worker between its last look at the epoch and its wait cannot miss
+    // the job.
     std::lock_guard<std::mutex> lock(mutex_);
     task_ = &task;
     num_tasks_ = num_tasks;
@@ -81,7 +84,8 @@ void ThreadPool::RunTasks(const Task& task, int num_tasks, int worker) {
 }
 
 void ThreadPool::WaitForJob(uint32_t seen_epoch) {
-  const auto park_at = std::chrono::steady_clock::now() + std::chrono::nanoseconds(options_.spin_ns);
+  const auto park_at =
+      std::chrono::steady_clock::now() + std::chrono::nanoseconds(options_.spin_ns);
   for (int spins = 0; epoch_.load(std::memory_order_acquire) == seen_epoch; ++spins) {
     CpuRelax();
     // The clock is read rarely: reading it is dearer than the pause.

@@ -15,8 +15,8 @@
 namespace llm {
 
 struct ThreadPoolOptions {
-  int num_threads = 1;        // workers, the caller included
-  int64_t spin_ns = 50'000;   // how long an idle worker polls before it parks
+  int num_threads = 1;       // workers, the caller included
+  int64_t spin_ns = 50'000;  // how long an idle worker polls before it parks
 };
 
 class ThreadPool {
@@ -31,8 +31,9 @@ class ThreadPool {
 
   int num_threads() const { return static_cast<int>(threads_.size()) + 1; }
 
-  // Calls task(i, worker) once for each i in [0, num_tasks), in any order on any worker, and returns when all are done.
-  // Tasks must not depend on each other's running concurrently. REQUIRES: one caller at a time; not from inside a task.
+  // Calls task(i, worker) once for each i in [0, num_tasks), in any order on any worker, and
+  // returns when all are done. Tasks must not depend on each other's running concurrently.
+  // REQUIRES: one caller at a time; not from inside a task.
   void ParallelFor(int num_tasks, Task task);
 
  private:

@@ -1,4 +1,5 @@
-// Storage of keys and values: for each group and layer, an array of blocks in kernels/kv_layout.h's layout.
+// Storage of keys and values: for each group and layer, an array of blocks in kernels/kv_layout.h's
+// layout.
 #pragma once
 
 #include <memory>
@@ -13,12 +14,16 @@ namespace llm {
 
 class KvCache {
  public:
-  // Bytes of one block of a group = block_bytes * number of the group's layers; blocks of all layers of a group move together.
-  // The memory is zeroed. RESOURCE_EXHAUSTED when the allocator refuses.
-  static absl::StatusOr<std::unique_ptr<KvCache>> Create(Allocator* allocator, const std::vector<KvGroupSpec>& groups,
-                                                         const std::vector<int>& num_blocks, size_t block_bytes);
+  // Bytes of one block of a group = block_bytes * number of the group's layers; blocks of all
+  // layers of a group move together. The memory is zeroed. RESOURCE_EXHAUSTED when the allocator
+  // refuses.
+  static absl::StatusOr<std::unique_ptr<KvCache>> Create(Allocator* allocator,
+                                                         const std::vector<KvGroupSpec>& groups,
+                                                         const std::vector<int>& num_blocks,
+                                                         size_t block_bytes);
 
-  // Start of the layer's blocks: block b lies at + b * block_bytes. REQUIRES: the layer is in some group.
+  // Start of the layer's blocks: block b lies at + b * block_bytes. REQUIRES: the layer is in some
+  // group.
   std::byte* LayerBase(int layer) const;
   int GroupOfLayer(int layer) const { return layers_[static_cast<size_t>(layer)].group; }
   int num_blocks(int group) const { return num_blocks_[static_cast<size_t>(group)]; }

@@ -1,4 +1,5 @@
-// Layers that share block tables because they keep the same keys: all of them, or those inside one window.
+// Layers that share block tables because they keep the same keys: all of them, or those inside one
+// window.
 #pragma once
 
 #include <vector>

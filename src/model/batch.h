@@ -14,12 +14,14 @@ struct GroupBatch {
 };
 
 struct Batch {
-  absl::Span<const int32_t> token_ids;     // [tokens]
-  absl::Span<const int32_t> positions;     // [tokens]
-  absl::Span<const int32_t> query_start;   // [sequences + 1]  row i owns tokens [query_start[i], query_start[i+1])
+  absl::Span<const int32_t> token_ids;  // [tokens]
+  absl::Span<const int32_t> positions;  // [tokens]
+  absl::Span<const int32_t>
+      query_start;  // [sequences + 1]  row i owns tokens [query_start[i], query_start[i+1])
   absl::Span<const int32_t> context_lens;  // [sequences]      keys attended to, this chunk included
-  absl::Span<const int32_t> logit_rows;    // [sampled]        token indices that need logits, ascending
-  absl::Span<const GroupBatch> groups;     // [kv_groups]
+  absl::Span<const int32_t>
+      logit_rows;  // [sampled]        token indices that need logits, ascending
+  absl::Span<const GroupBatch> groups;  // [kv_groups]
 };
 
 }  // namespace llm

@@ -11,10 +11,10 @@ namespace llm {
 
 // Logits of the rows that the plan asked for, chunk by chunk; valid until the next Execute.
 struct StepLogits {
-  const float* logits = nullptr;               // [rows, vocab_size]
-  absl::Span<const int32_t> argmax;            // [rows]; -1: the row is not finite
-  absl::Span<const float> max;                 // [rows]
-  absl::Span<const float> log_sum_exp;         // [rows]
+  const float* logits = nullptr;        // [rows, vocab_size]
+  absl::Span<const int32_t> argmax;     // [rows]; -1: the row is not finite
+  absl::Span<const float> max;          // [rows]
+  absl::Span<const float> log_sum_exp;  // [rows]
   int64_t rows = 0;
   int64_t vocab_size = 0;
 };
@@ -22,8 +22,9 @@ struct StepLogits {
 class Runner {
  public:
   virtual ~Runner() = default;
-  // Copies blocks, computes the forward pass, writes keys and values. On failure nothing that a later step reads has changed,
-  // except the contents of slots that the plan itself owns. REQUIRES: plan.num_tokens <= the configured step tokens.
+  // Copies blocks, computes the forward pass, writes keys and values. On failure nothing that a
+  // later step reads has changed, except the contents of slots that the plan itself owns. REQUIRES:
+  // plan.num_tokens <= the configured step tokens.
   virtual absl::StatusOr<StepLogits> Execute(const StepPlan& plan) = 0;
 };
 

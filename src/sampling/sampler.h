@@ -17,8 +17,8 @@ struct TokenLogprob {
 
 struct SampledToken {
   int32_t id = 0;
-  float logprob = 0;                    // of the unmodified distribution; always set
-  std::vector<TokenLogprob> top;        // num_logprobs most likely, descending, ties by lower id
+  float logprob = 0;              // of the unmodified distribution; always set
+  std::vector<TokenLogprob> top;  // num_logprobs most likely, descending, ties by lower id
 };
 
 struct LogitsRow {
@@ -28,8 +28,10 @@ struct LogitsRow {
   float log_sum_exp = 0;
 };
 
-// `position` is the index in the sequence of the token that is drawn: the random number is a function of (seed, position)
-// alone. INTERNAL "logits are not finite" when argmax is -1. Filters apply in the order temperature, top-k, top-p, min-p.
-absl::StatusOr<SampledToken> Sample(const LogitsRow& row, const SamplingParams& params, int64_t position);
+// `position` is the index in the sequence of the token that is drawn: the random number is a
+// function of (seed, position) alone. INTERNAL "logits are not finite" when argmax is -1. Filters
+// apply in the order temperature, top-k, top-p, min-p.
+absl::StatusOr<SampledToken> Sample(const LogitsRow& row, const SamplingParams& params,
+                                    int64_t position);
 
 }  // namespace llm

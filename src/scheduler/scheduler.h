@@ -1,4 +1,5 @@
-// Decides what each step computes: decodes first, then prefill chunks; admits, preempts, reuses cached prefixes. Numbers only.
+// Decides what each step computes: decodes first, then prefill chunks; admits, preempts, reuses
+// cached prefixes. Numbers only.
 #pragma once
 
 #include <cstdint>
@@ -20,23 +21,24 @@ struct SchedulerOptions {
   int32_t max_context_tokens = 0;  // prompt + generated of one sequence
   int32_t block_size = 16;
   std::vector<KvGroupSpec> groups;
-  std::vector<int> num_blocks;     // [groups]
+  std::vector<int> num_blocks;  // [groups]
   SchedulingPolicy policy = SchedulingPolicy::kFcfs;
   bool prefix_cache = true;
-  uint64_t hash_key[2] = {0, 0};   // keys the prefix hashes, drawn per process
+  uint64_t hash_key[2] = {0, 0};  // keys the prefix hashes, drawn per process
 };
 
 // Totals since the start, and current values. Written by the engine thread.
 struct SchedulerCounters {
   uint64_t preemptions_total = 0;
-  uint64_t recomputed_tokens_total = 0;   // computed before, computed again
-  uint64_t rehit_tokens_total = 0;        // found in the cache again by a preempted sequence that came back
-  uint64_t cached_tokens_total = 0;       // prompt tokens that came from the prefix cache
-  uint64_t queried_tokens_total = 0;      // prompt tokens looked up there
+  uint64_t recomputed_tokens_total = 0;  // computed before, computed again
+  uint64_t rehit_tokens_total =
+      0;  // found in the cache again by a preempted sequence that came back
+  uint64_t cached_tokens_total = 0;   // prompt tokens that came from the prefix cache
+  uint64_t queried_tokens_total = 0;  // prompt tokens looked up there
   uint64_t evicted_blocks_total = 0;
   int32_t running_current = 0;
   int32_t waiting_current = 0;
-  int32_t free_blocks_current = 0;        // all groups together, like the next two
+  int32_t free_blocks_current = 0;  // all groups together, like the next two
   int32_t held_blocks_current = 0;
   int32_t cached_blocks_current = 0;
 };
@@ -46,24 +48,27 @@ class Scheduler {
   static absl::StatusOr<std::unique_ptr<Scheduler>> Create(const SchedulerOptions& options);
   virtual ~Scheduler() = default;
 
-  // INVALID_ARGUMENT, with the numbers, when the request can never fit the context or the block pools, even alone.
+  // INVALID_ARGUMENT, with the numbers, when the request can never fit the context or the block
+  // pools, even alone.
   virtual absl::Status CheckFits(int64_t num_prompt_tokens, int64_t max_new_tokens) const = 0;
 
   // Takes a waiting sequence in, at the end of its priority. It stays the caller's, until Remove.
   virtual void Add(Sequence* sequence) = 0;
-  // Forgets a waiting or running sequence and releases its blocks (full ones stay cached). Sets kFinished.
+  // Forgets a waiting or running sequence and releases its blocks (full ones stay cached). Sets
+  // kFinished.
   virtual void Remove(Sequence* sequence) = 0;
 
-  // The next step within `max_step_tokens`: every running decode (one token each), then prefill chunks of running sequences,
-  // then admissions. Allocates the blocks, preempts when they run out. An empty plan means that nothing can run.
-  // With work present and no plan outstanding, the plan is never empty.
+  // The next step within `max_step_tokens`: every running decode (one token each), then prefill
+  // chunks of running sequences, then admissions. Allocates the blocks, preempts when they run out.
+  // An empty plan means that nothing can run. With work present and no plan outstanding, the plan
+  // is never empty.
   virtual StepPlan Plan(int32_t max_step_tokens, int64_t now_ns) = 0;
 
-  // The step succeeded: advances num_computed_tokens, publishes full blocks to the prefix cache, drops blocks that windows left
-  // behind. Call before sampled tokens are appended.
+  // The step succeeded: advances num_computed_tokens, publishes full blocks to the prefix cache,
+  // drops blocks that windows left behind. Call before sampled tokens are appended.
   virtual void Commit(const StepPlan& plan) = 0;
-  // The step failed: sequences, tables and block references are as before Plan, except that evicted cache stays evicted and
-  // preempted sequences stay waiting.
+  // The step failed: sequences, tables and block references are as before Plan, except that evicted
+  // cache stays evicted and preempted sequences stay waiting.
   virtual void Rollback(const StepPlan& plan) = 0;
 
   // Drops every unreferenced cached block.
@@ -73,8 +78,8 @@ class Scheduler {
   // Running and waiting sequences in scheduling order.
   virtual std::vector<const Sequence*> Running() const = 0;
   virtual std::vector<const Sequence*> Waiting() const = 0;
-  // INTERNAL with what is wrong unless free + held + cached = total in each group, each block's references equal the tables that
-  // name it, and no table holds a block twice.
+  // INTERNAL with what is wrong unless free + held + cached = total in each group, each block's
+  // references equal the tables that name it, and no table holds a block twice.
   virtual absl::Status CheckInvariants() const = 0;
 };
 

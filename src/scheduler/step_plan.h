@@ -9,8 +9,9 @@
 
 namespace llm {
 
-// Tokens [begin, begin + length) of the sequence are computed; logits are wanted for the last num_logits of them (1 when the
-// chunk reaches the last known token, so that a new one is sampled; 0 in the middle of a prompt).
+// Tokens [begin, begin + length) of the sequence are computed; logits are wanted for the last
+// num_logits of them (1 when the chunk reaches the last known token, so that a new one is sampled;
+// 0 in the middle of a prompt).
 struct ScheduledChunk {
   Sequence* sequence = nullptr;
   int32_t begin = 0;
@@ -18,7 +19,8 @@ struct ScheduledChunk {
   int32_t num_logits = 0;
 };
 
-// The first `tokens` tokens of `source` are copied to `destination`, which is fresh, before the forward pass.
+// The first `tokens` tokens of `source` are copied to `destination`, which is fresh, before the
+// forward pass.
 struct BlockCopy {
   int group = 0;
   BlockId source = kNullBlock;
@@ -34,8 +36,8 @@ struct StepPlan {
   // What Rollback needs; others leave it alone.
   struct Undo {
     Sequence* sequence = nullptr;
-    bool admitted = false;                   // was waiting before this plan
-    std::vector<size_t> table_sizes;         // [kv_groups] before this plan
+    bool admitted = false;            // was waiting before this plan
+    std::vector<size_t> table_sizes;  // [kv_groups] before this plan
   };
   std::vector<Undo> undo;
 };

@@ -10,11 +10,11 @@
 namespace llm {
 
 struct StopParams {
-  int32_t max_new_tokens = 0;               // > 0
-  std::vector<int32_t> end_ids;             // the model's end tokens; empty with ignore_eos
-  std::vector<int32_t> stop_ids;            // the caller's
-  std::vector<std::string> stop_strings;    // each not empty
-  bool include_stop_string = false;         // false: the text ends before the stop string
+  int32_t max_new_tokens = 0;             // > 0
+  std::vector<int32_t> end_ids;           // the model's end tokens; empty with ignore_eos
+  std::vector<int32_t> stop_ids;          // the caller's
+  std::vector<std::string> stop_strings;  // each not empty
+  bool include_stop_string = false;       // false: the text ends before the stop string
 };
 
 struct Request {
@@ -22,11 +22,11 @@ struct Request {
   std::vector<int32_t> prompt;  // not empty
   SamplingParams sampling;
   StopParams stop;
-  int32_t priority = 0;                   // lower first
-  int64_t arrival_ns = 0;                 // engine clock
-  int64_t first_token_deadline_ns = 0;    // engine clock, absolute; 0: none
-  int64_t completion_deadline_ns = 0;     // likewise
-  std::string cache_salt;                 // prefixes are shared only between equal salts
+  int32_t priority = 0;                 // lower first
+  int64_t arrival_ns = 0;               // engine clock
+  int64_t first_token_deadline_ns = 0;  // engine clock, absolute; 0: none
+  int64_t completion_deadline_ns = 0;   // likewise
+  std::string cache_salt;               // prefixes are shared only between equal salts
   uint64_t adapter_id = 0;
   uint64_t session_id = 0;
   bool use_prefix_cache = true;

@@ -11,7 +11,8 @@ struct SamplingParams {
   float top_p = 1.0f;        // 1: off
   float min_p = 0.0f;        // 0: off; keeps ids with p >= min_p * max p
   uint64_t seed = 0;
-  int32_t num_logprobs = -1;  // -1: none; k >= 0: the chosen id's and the k most likely ones' (of the unmodified distribution)
+  int32_t num_logprobs = -1;  // -1: none; k >= 0: the chosen id's and the k most likely ones' (of
+                              // the unmodified distribution)
 };
 
 }  // namespace llm

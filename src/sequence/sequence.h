@@ -1,4 +1,5 @@
-// The engine's mutable state for one request. Owned by the engine, changed by the engine thread only.
+// The engine's mutable state for one request. Owned by the engine, changed by the engine thread
+// only.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +16,13 @@ struct SequenceStats {
   int64_t first_scheduled_ns = 0;
   int64_t first_token_ns = 0;
   int64_t last_token_ns = 0;
-  int32_t num_cached_tokens = 0;      // prompt tokens found in the prefix cache at first admission
+  int32_t num_cached_tokens = 0;  // prompt tokens found in the prefix cache at first admission
   int32_t num_preemptions = 0;
   int64_t num_recomputed_tokens = 0;  // computed again after preemptions
 };
 
-// Invariants: num_computed_tokens < tokens.size() unless finished; waiting: every block table is empty and
-// num_computed_tokens is 0; running: table g covers at least num_computed_tokens tokens.
+// Invariants: num_computed_tokens < tokens.size() unless finished; waiting: every block table is
+// empty and num_computed_tokens is 0; running: table g covers at least num_computed_tokens tokens.
 struct Sequence {
   Request request;
   SequenceStatus status = SequenceStatus::kWaiting;
@@ -30,7 +31,8 @@ struct Sequence {
   std::vector<BlockTable> block_tables;  // [kv_groups]
   SequenceStats stats;
   uint64_t arrival_index = 0;  // order of Scheduler::Add; ties and FCFS go by it
-  int32_t max_computed_tokens = 0;  // the highest num_computed_tokens ever: below it, work is recomputation
+  int32_t max_computed_tokens =
+      0;  // the highest num_computed_tokens ever: below it, work is recomputation
   // The scheduler's: where in the prefix cache the sequence's blocks are published; -1: nowhere.
   int32_t prefix_node = -1;
 

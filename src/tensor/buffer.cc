@@ -15,11 +15,13 @@ constexpr size_t kAlignment = 64;  // a cache line, and one AVX-512 register
 
 void* Allocator::Allocate(size_t bytes) {
   const size_t before = allocated_bytes_.fetch_add(bytes, std::memory_order_relaxed);
-  const bool within_limit = limit_bytes_ == 0 || (before <= limit_bytes_ && bytes <= limit_bytes_ - before);
+  const bool within_limit =
+      limit_bytes_ == 0 || (before <= limit_bytes_ && bytes <= limit_bytes_ - before);
   void* memory = nullptr;
   if (within_limit && bytes <= SIZE_MAX - kAlignment) {
-    memory = hooks_.allocate != nullptr ? hooks_.allocate(hooks_.user_data, bytes, kAlignment)
-                                        : std::aligned_alloc(kAlignment, RoundUp(bytes, kAlignment));
+    memory = hooks_.allocate != nullptr
+                 ? hooks_.allocate(hooks_.user_data, bytes, kAlignment)
+                 : std::aligned_alloc(kAlignment, RoundUp(bytes, kAlignment));
   }
   if (memory == nullptr) allocated_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
   return memory;
@@ -41,7 +43,8 @@ absl::StatusOr<Buffer> Buffer::Allocate(Allocator* allocator, size_t size, absl:
   void* memory = allocator->Allocate(size);
   if (memory == nullptr) {
     return absl::ResourceExhaustedError(absl::StrCat(what, ": cannot allocate ", size, " bytes (",
-                                                     allocator->allocated_bytes(), " already allocated)"));
+                                                     allocator->allocated_bytes(),
+                                                     " already allocated)"));
   }
   buffer.allocator_ = allocator;
   buffer.data_ = static_cast<std::byte*>(memory);

@@ -1,4 +1,5 @@
-// Buffer owns memory from an Allocator; Allocator counts what it hands out and never exceeds its limit.
+// Buffer owns memory from an Allocator; Allocator counts what it hands out and never exceeds its
+// limit.
 #pragma once
 
 #include <atomic>
@@ -11,7 +12,8 @@
 
 namespace llm {
 
-// Host memory aligned to 64 bytes. Thread-safe. `hooks` replace the C allocator when the host gave its own.
+// Host memory aligned to 64 bytes. Thread-safe. `hooks` replace the C allocator when the host gave
+// its own.
 class Allocator {
  public:
   struct Hooks {
@@ -43,7 +45,8 @@ class Allocator {
 class Buffer {
  public:
   Buffer() = default;
-  // RESOURCE_EXHAUSTED, naming `what` and the size, when the allocator refuses. Contents are undefined. size may be 0.
+  // RESOURCE_EXHAUSTED, naming `what` and the size, when the allocator refuses. Contents are
+  // undefined. size may be 0.
   static absl::StatusOr<Buffer> Allocate(Allocator* allocator, size_t size, absl::string_view what);
   ~Buffer() { Reset(); }
   Buffer(Buffer&& other) noexcept

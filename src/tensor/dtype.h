@@ -1,4 +1,5 @@
-// Element types of tensors and KV storage. Block-quantised weight formats are kernels/quant's WeightFormat, not these.
+// Element types of tensors and KV storage. Block-quantised weight formats are kernels/quant's
+// WeightFormat, not these.
 #pragma once
 
 #include <cstddef>

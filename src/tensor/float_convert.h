@@ -1,4 +1,5 @@
-// Scalar conversions between f32 and the small float types, round to nearest even, NaN kept. Portable and exact.
+// Scalar conversions between f32 and the small float types, round to nearest even, NaN kept.
+// Portable and exact.
 #pragma once
 
 #include <bit>
@@ -25,7 +26,8 @@ inline uint16_t F32ToF16(float f) {
   const uint32_t magnitude = bits & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);
   if (magnitude >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);  // rounds to infinity
-  if (magnitude < 0x38800000u) {  // below the smallest normal: adding 0.5 leaves the rounded mantissa in the low bits
+  if (magnitude < 0x38800000u) {  // below the smallest normal: adding 0.5 leaves the rounded
+                                  // mantissa in the low bits
     const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
     return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(shifted) - 0x3f000000u));
   }
@@ -61,9 +63,11 @@ inline uint8_t F32ToF8E4M3(float f) {
   const uint32_t magnitude = bits & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return static_cast<uint8_t>(sign | 0x7fu);
   if (magnitude >= 0x43e00000u) return static_cast<uint8_t>(sign | 0x7eu);  // >= 448
-  if (magnitude < 0x3c800000u) {  // below 2^-6, the smallest normal: a multiple of 2^-9 appears in the low bits
+  if (magnitude <
+      0x3c800000u) {  // below 2^-6, the smallest normal: a multiple of 2^-9 appears in the low bits
     const float shifted = std::bit_cast<float>(magnitude) + 0x1p14f;
-    return static_cast<uint8_t>(sign | (std::bit_cast<uint32_t>(shifted) - std::bit_cast<uint32_t>(0x1p14f)));
+    return static_cast<uint8_t>(
+        sign | (std::bit_cast<uint32_t>(shifted) - std::bit_cast<uint32_t>(0x1p14f)));
   }
   const uint32_t rounded = magnitude + 0x7ffffu + ((magnitude >> 20) & 1u);
   const uint32_t code = (rounded - 0x3c000000u) >> 20;

@@ -255,10 +255,10 @@ TEST_F(ModelOracleTest, AnyScheduleGivesEachRequestTheAnswerThatItHasAlone) {
     ASSERT_NE(model, nullptr);
     RunWorkload(model, configuration, first + done, &totals);
   }
-  std::cout << done << " workloads over " << configurations.size() << " configurations: "
-            << totals.requests << " requests, " << totals.steps << " steps, " << totals.preemptions
-            << " preemptions, " << totals.cached_tokens << " cached tokens, " << totals.cancelled
-            << " cancels\n";
+  std::cout << done << " workloads over " << configurations.size()
+            << " configurations: " << totals.requests << " requests, " << totals.steps << " steps, "
+            << totals.preemptions << " preemptions, " << totals.cached_tokens << " cached tokens, "
+            << totals.cancelled << " cancels\n";
   EXPECT_GT(totals.preemptions, 0u);
   EXPECT_GT(totals.cached_tokens, 0u);
 }
