@@ -76,13 +76,13 @@ fetch_gemma3() {
   echo "$path"
 }
 
-# build FOLDER [CMake argument ...]: configures and builds there.
+# build FOLDER [CMake argument ...]: configures and builds there, all or the targets in BUILD_TARGETS.
 build() {
   local folder=$1 log
   shift
   mkdir -p "$folder"
   log=$folder/build.log
-  if ! { cmake -S "$INLAY_ROOT" -B "$folder" -G Ninja "$@" && ninja -C "$folder"; } >"$log" 2>&1; then
+  if ! { cmake -S "$INLAY_ROOT" -B "$folder" -G Ninja "$@" && ninja -C "$folder" ${BUILD_TARGETS:-}; } >"$log" 2>&1; then
     grep -E -A8 'error|FAILED|Error' "$log" | head -n 60 >&2 || tail -n 40 "$log" >&2
     die "the build failed; the whole log is $log"
   fi
