@@ -1,10 +1,11 @@
 // Wakes the engine thread: a binary semaphore, so that a wake before the wait is not lost.
 #pragma once
 
-#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+
+#include "src/engine/wait_deadline.h"
 
 namespace llm {
 
@@ -18,15 +19,11 @@ class Waker {
     wake_.notify_one();
   }
 
-  // Returns after a Wake since the last Wait, or after `timeout_ns` (< 0: never).
+  // Returns after a Wake since the last Wait, or after `timeout_ns` (< 0 or beyond a century:
+  // never).
   void Wait(int64_t timeout_ns) {
     std::unique_lock<std::mutex> lock(mutex_);
-    const auto signalled = [this] { return signalled_; };
-    if (timeout_ns < 0) {
-      wake_.wait(lock, signalled);
-    } else {
-      wake_.wait_for(lock, std::chrono::nanoseconds(timeout_ns), signalled);
-    }
+    WaitDeadline(timeout_ns).Wait(&wake_, &lock, [this] { return signalled_; });
     signalled_ = false;
   }
 

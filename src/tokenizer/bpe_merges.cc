@@ -1,6 +1,7 @@
 // Texts are looked up once, here; encoding compares ids only.
 #include "src/tokenizer/bpe_merges.h"
 
+#include "absl/hash/hash.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "src/base/status_macros.h"
@@ -10,10 +11,11 @@ namespace llm {
 namespace {
 
 // A product with a 64-bit odd constant moves every bit of both ids into the upper half, which the
-// table reads.
-uint64_t HashPair(int32_t left, int32_t right) {
+// table reads. The seed is what the writer of a file cannot know: it could choose ids that collide.
+uint64_t HashPair(uint64_t seed, int32_t left, int32_t right) {
   uint64_t key =
       (static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32) | static_cast<uint32_t>(right);
+  key ^= seed;
   key ^= key >> 29;
   key *= 0x9E3779B97F4A7C15u;
   key ^= key >> 32;
@@ -54,10 +56,12 @@ absl::StatusOr<BpeMerge> ParseMerge(const Vocabulary& vocabulary, size_t rank,
 absl::StatusOr<BpeMerges> BpeMerges::Create(const Vocabulary& vocabulary,
                                             const std::vector<std::string>& merges) {
   BpeMerges result(merges.size());
+  result.seed_ = absl::Hash<size_t>{}(merges.size());  // of this process: it begins at an address
   for (size_t rank = 0; rank < merges.size(); ++rank) {
     LLM_ASSIGN_OR_RETURN(const BpeMerge merge, ParseMerge(vocabulary, rank, merges[rank]));
     if (result.FindRank(merge.left, merge.right) == kNone) {
-      result.index_.Insert(HashPair(merge.left, merge.right), static_cast<uint32_t>(rank));
+      result.index_.Insert(HashPair(result.seed_, merge.left, merge.right),
+                           static_cast<uint32_t>(rank));
     }
     result.merges_.push_back(merge);
   }
@@ -65,7 +69,7 @@ absl::StatusOr<BpeMerges> BpeMerges::Create(const Vocabulary& vocabulary,
 }
 
 uint32_t BpeMerges::FindRank(int32_t left, int32_t right) const {
-  return index_.Find(HashPair(left, right), [&](uint32_t rank) {
+  return index_.Find(HashPair(seed_, left, right), [&](uint32_t rank) {
     return merges_[rank].left == left && merges_[rank].right == right;
   });
 }

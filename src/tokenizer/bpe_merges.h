@@ -35,6 +35,7 @@ class BpeMerges {
   explicit BpeMerges(size_t num_merges) : index_(num_merges) { merges_.reserve(num_merges); }
 
   std::vector<BpeMerge> merges_;  // by rank
+  uint64_t seed_ = 0;
   IndexTable index_;
 };
 

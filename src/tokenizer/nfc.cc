@@ -2,6 +2,7 @@
 #include "src/tokenizer/nfc.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <vector>
 
@@ -88,28 +89,33 @@ struct Composition {
   char32_t composed;
 };
 
-// Built per call: 941 pairs sort in microseconds, and texts that need it are rare.
-std::vector<Composition> SortedCompositions() {
-  std::vector<Composition> table;
-  for (const Decomposition& d : kDecompositions) {
-    if (d.composes) table.push_back({d.first, d.second, d.from});
-  }
-  std::sort(table.begin(), table.end(), [](const Composition& a, const Composition& b) {
-    return a.first != b.first ? a.first < b.first : a.second < b.second;
-  });
-  return table;
+constexpr bool ComesBefore(const Composition& a, const Composition& b) {
+  return a.first != b.first ? a.first < b.first : a.second < b.second;
 }
 
-char32_t Compose(const std::vector<Composition>& table, char32_t a, char32_t b) {
+constexpr auto kCompositions = [] {
+  constexpr auto composes = [](const Decomposition& d) { return d.composes != 0; };
+  constexpr auto count =
+      std::count_if(std::begin(kDecompositions), std::end(kDecompositions), composes);
+  std::array<Composition, static_cast<size_t>(count)> table = {};
+  auto next = table.begin();
+  for (const Decomposition& d : kDecompositions) {
+    if (composes(d)) *next++ = {d.first, d.second, d.from};
+  }
+  std::sort(table.begin(), table.end(), ComesBefore);
+  return table;
+}();
+
+// 0 when the two do not compose.
+char32_t Compose(char32_t a, char32_t b) {
   if (const char32_t syllable = ComposeHangul(a, b); syllable != 0) return syllable;
-  const auto entry = std::partition_point(table.begin(), table.end(), [=](const Composition& c) {
-    return c.first != a ? c.first < a : c.second < b;
-  });
-  return entry != table.end() && entry->first == a && entry->second == b ? entry->composed : 0;
+  const auto* entry = std::lower_bound(kCompositions.begin(), kCompositions.end(),
+                                       Composition{a, b, 0}, ComesBefore);
+  return entry != kCompositions.end() && entry->first == a && entry->second == b ? entry->composed
+                                                                                 : 0;
 }
 
 std::string ComposeAll(const std::vector<Mark>& text) {
-  const std::vector<Composition> table = SortedCompositions();
   std::vector<Mark> out;
   out.reserve(text.size());
   constexpr size_t kNoStarter = static_cast<size_t>(-1);
@@ -120,8 +126,7 @@ std::string ComposeAll(const std::vector<Mark>& text) {
     const bool reachable =
         starter != kNoStarter && (adjacent || (out.back().combining_class < mark.combining_class &&
                                                out.back().combining_class != 0));
-    const char32_t composed =
-        reachable ? Compose(table, out[starter].code_point, mark.code_point) : 0;
+    const char32_t composed = reachable ? Compose(out[starter].code_point, mark.code_point) : 0;
     if (composed != 0) {
       out[starter].code_point = composed;
       continue;

@@ -92,5 +92,12 @@ TEST(ThreadTest, ABlockedPollIsWokenByAnEvent) {
   poller.join();
 }
 
+// The undefined-behaviour sanitizer watches the clock arithmetic.
+TEST(ThreadTest, AWaitToTheEndOfTimeEndsWithTheWake) {
+  Waker waker;
+  waker.Wake();
+  waker.Wait(INT64_MAX);
+}
+
 }  // namespace
 }  // namespace llm
