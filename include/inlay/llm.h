@@ -159,6 +159,7 @@ typedef struct llm_model_info {
   llm_string architecture; /* these three live as long as the model */
   llm_string kernels;
   llm_string name;
+  uint64_t tokenizer_bytes; /* its tables, beside weights_bytes */
 } llm_model_info;
 
 static inline void llm_model_info_init(llm_model_info* info) {
@@ -253,6 +254,56 @@ LLM_API llm_queue* llm_engine_queue(llm_engine* engine);
 /* Empties the prefix cache before the next step: a request submitted after it finds only what running requests hold. Never waits.
  * LLM_FAILED_PRECONDITION after shutdown. */
 LLM_API llm_status llm_cache_flush(llm_engine* engine);
+
+/* ---- Memory plan ---- */
+
+#define LLM_SOURCE_PATH 1   /* path */
+#define LLM_SOURCE_FD 2     /* fd, offset, size: as llm_model_open_fd */
+#define LLM_SOURCE_MEMORY 3 /* data, size */
+#define LLM_SOURCE_READER 4 /* read, user_data, size: as llm_model_open_reader */
+
+typedef struct llm_model_source {
+  uint32_t struct_size;
+  uint32_t kind; /* LLM_SOURCE_*: which of the other fields count */
+  llm_string path;
+  int32_t fd;
+  uint32_t reserved;
+  uint64_t offset;
+  uint64_t size;
+  const void* data;
+  llm_read_callback read;
+  void* user_data;
+} llm_model_source;
+
+static inline void llm_model_source_init(llm_model_source* source) {
+  memset(source, 0, sizeof(*source));
+  source->struct_size = (uint32_t)sizeof(*source);
+}
+
+typedef struct llm_memory_plan {
+  uint32_t struct_size;
+  uint32_t max_sequences;
+  uint64_t weights_bytes;   /* of the open model; counted by max_memory_bytes of its options, as the next is */
+  uint64_t loading_bytes;   /* beside them, while it opens */
+  uint64_t tokenizer_bytes; /* beside them, not counted by a limit */
+  uint64_t kv_bytes;        /* of the engine, from open on */
+  uint64_t workspace_bytes; /* likewise */
+  uint64_t event_bytes;     /* the most that undelivered events are to hold, all requests together; none at open */
+  uint64_t kv_tokens;       /* what the options come to */
+  uint32_t max_context_tokens;
+  uint32_t max_step_tokens; /* the upper end, where the engine would calibrate it */
+} llm_memory_plan;
+
+static inline void llm_memory_plan_init(llm_memory_plan* plan) {
+  memset(plan, 0, sizeof(*plan));
+  plan->struct_size = (uint32_t)sizeof(*plan);
+}
+
+/* What a model and an engine on it will take, in bytes, from the header of the model file alone. Fails as the two opens would, except
+ * for what only the weights can tell. Exact, but where kv_tokens is left to the memory that is free at open. Either options may be
+ * NULL. */
+LLM_API llm_status llm_plan(const llm_model_source* source, const llm_model_options* model_options,
+                            const llm_engine_options* engine_options, llm_memory_plan* plan);
 
 /* ---- Requests ---- */
 
