@@ -425,6 +425,46 @@ LLM_API llm_status llm_cancel(llm_engine* engine, llm_request_id id);
 LLM_API llm_status llm_poll(llm_queue* queue, llm_event* events, size_t event_size, size_t capacity, int64_t timeout_ns,
                             size_t* count);
 
+/* ---- Scoring ---- */
+
+typedef struct llm_score_row {
+  uint64_t position; /* of `id` in the text, from 0 */
+  int32_t id;
+  float logprob;       /* natural log, given all tokens before it */
+  const float* logits; /* [num_logits]: what `id` was predicted by */
+  size_t num_logits;   /* the vocabulary */
+} llm_score_row;
+
+/* Runs once for each scored token, in order, inside a step: all requests of the engine wait for it. What the row points to is valid
+ * until it returns. Not 0: the score ends with LLM_CANCELLED. It may submit and cancel; it must not close the engine. */
+typedef int32_t (*llm_score_callback)(void* user_data, const llm_score_row* row);
+
+typedef struct llm_score_request {
+  uint32_t struct_size;
+  uint32_t parse_special; /* switch, default off: control tokens in `text` become ids */
+  /* Exactly one of the two. */
+  llm_string text;    /* tokenized with the bos that the model asks for */
+  const int32_t* ids; /* taken as they are */
+  size_t num_ids;
+  uint64_t first;     /* position of the first token that is scored; default 1, since nothing comes before the first */
+  int32_t priority;   /* as of llm_request */
+  uint32_t reserved;
+  llm_score_callback on_row; /* default: none */
+  void* user_data;
+} llm_score_request;
+
+static inline void llm_score_request_init(llm_score_request* request) {
+  memset(request, 0, sizeof(*request));
+  request->struct_size = (uint32_t)sizeof(*request);
+}
+
+/* Computes the log-probability of each token of a text from `first` on, given those before it, among the engine's other requests, and
+ * waits for it; with manual drive it runs their steps. Bit-identical whatever else runs; does not read the prefix cache. *count is the
+ * number of scored tokens, of which min(*count, capacity) are written; `logprobs` may be NULL with capacity 0. Errors as llm_submit's;
+ * LLM_CANCELLED: by the callback or a shutdown; LLM_FAILED_PRECONDITION: inside a step or, with manual drive, while another thread
+ * runs one. */
+LLM_API llm_status llm_score(llm_engine* engine, const llm_score_request* request, float* logprobs, size_t capacity, size_t* count);
+
 /* ---- Counters ---- */
 
 typedef struct llm_metrics_snapshot {

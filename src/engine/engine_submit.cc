@@ -49,6 +49,8 @@ absl::Status Engine::SubmitReserved(const RequestSpec& spec, QueuePlace place, u
   auto active = std::make_unique<ActiveRequest>(std::move(request), parts_.text.tokenizer,
                                                 spec.render_special);
   active->outbox = MakeOutbox(spec);
+  active->score = spec.score;
+  if (spec.score != nullptr) active->score_begin = spec.score->begin();
   if (spec.handler.call != nullptr) {
     active->sink = dispatcher_;
   } else {
@@ -62,6 +64,7 @@ absl::StatusOr<Request> Engine::MakeRequest(const RequestSpec& spec, QueuePlace*
   Request request;
   request.arrival_ns = parts_.clock->NowNs();
   LLM_ASSIGN_OR_RETURN(request.prompt, Tokenize(spec, place));
+  if (spec.score != nullptr) LLM_RETURN_IF_ERROR(spec.score->TakeText(&request.prompt));
   const int64_t prompt_tokens = static_cast<int64_t>(request.prompt.size());
   int64_t max_new_tokens = spec.max_new_tokens;
   if (max_new_tokens == 0) max_new_tokens = options_.max_context_tokens - prompt_tokens;

@@ -16,6 +16,8 @@
 
 namespace llm {
 
+class ScoreSink;
+
 enum class PromptKind { kNone, kText, kChat, kIds };
 
 struct RequestSpec {
@@ -40,6 +42,7 @@ struct RequestSpec {
   EventHandler handler;                    // call != nullptr: events go there, else to
   std::shared_ptr<CompletionQueue> queue;  // this; null: the engine's
   void* user_data = nullptr;
+  std::shared_ptr<ScoreSink> score;  // set: the prompt is scored, and nothing generated
 };
 
 // INVALID_ARGUMENT naming the field, as llm_request calls it.
