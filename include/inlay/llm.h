@@ -362,6 +362,11 @@ typedef struct llm_event {
  * event points to is valid until it returns. It may submit and cancel; it must not close the engine. */
 typedef void (*llm_event_callback)(void* user_data, const llm_event* event);
 
+typedef struct llm_logit_bias {
+  int32_t id;
+  float bias; /* added to the logit */
+} llm_logit_bias;
+
 #define LLM_SET_SEED 1u         /* seed is meant, also when 0 */
 #define LLM_SET_NUM_LOGPROBS 2u /* num_logprobs is meant, also when 0 */
 
@@ -405,6 +410,15 @@ typedef struct llm_request {
   llm_event_callback on_event;     /* events go here, or else to ... */
   llm_queue* queue;                /* ... this queue; default: the engine's */
   void* user_data;                 /* comes back in each event */
+  /* These change what is drawn, not the log-probabilities that are told: bias first, then the penalties. */
+  float repetition_penalty; /* 0.01..100, over prompt and output: divides a positive logit, multiplies another; 0 or 1: off */
+  float presence_penalty;   /* -2..2, subtracted for each id in the output */
+  float frequency_penalty;  /* -2..2, subtracted each time an id is in the output */
+  uint32_t min_new_tokens;  /* no end token, stop token or stop string ends the output before */
+  const llm_logit_bias* logit_bias;
+  size_t num_logit_bias;
+  uint32_t logit_bias_size; /* sizeof(llm_logit_bias), where there are any */
+  uint32_t reserved2;       /* reserved */
 } llm_request;
 
 static inline void llm_request_init(llm_request* request) {

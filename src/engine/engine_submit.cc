@@ -74,11 +74,16 @@ absl::StatusOr<Request> Engine::MakeRequest(const RequestSpec& spec, QueuePlace*
                      options_.max_context_tokens));
   }
   LLM_RETURN_IF_ERROR(parts_.scheduler->CheckFits(prompt_tokens, max_new_tokens));
+  if (spec.sampling.min_new_tokens > max_new_tokens) {
+    return absl::InvalidArgumentError(absl::StrCat("min_new_tokens: ", spec.sampling.min_new_tokens,
+                                                   " exceeds max_new_tokens ", max_new_tokens));
+  }
   request.sampling = spec.sampling;
   request.sampling.num_logprobs = std::min(spec.sampling.num_logprobs, parts_.text.vocab_size);
   if (!spec.has_seed) request.sampling.seed = DrawRandom();
   request.stop.max_new_tokens = static_cast<int32_t>(max_new_tokens);
   if (!spec.ignore_eos) request.stop.end_ids = parts_.text.end_ids;
+  request.stop.min_new_tokens = spec.sampling.min_new_tokens;
   request.stop.stop_ids = spec.stop_ids;
   request.stop.stop_strings = spec.stop_strings;
   request.stop.include_stop_string = spec.include_stop_string;

@@ -69,14 +69,35 @@ absl::Status StepLoop::SampleRows(const StepPlan& plan) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<SampledToken> StepLoop::SampleRow(const ScheduledChunk& chunk, size_t row) const {
+absl::StatusOr<SampledToken> StepLoop::SampleRow(const ScheduledChunk& chunk, size_t row) {
   const size_t vocab_size = static_cast<size_t>(logits_.vocab_size);
   LogitsRow one;
   one.logits = absl::MakeSpan(logits_.logits + row * vocab_size, vocab_size);
   one.argmax = logits_.argmax[row];
   one.max = logits_.max[row];
   one.log_sum_exp = logits_.log_sum_exp[row];
-  return Sample(one, chunk.sequence->request.sampling, chunk.begin + chunk.length);
+  const Sequence& sequence = *chunk.sequence;
+  const SamplingParams& params = sequence.request.sampling;
+  if (one.argmax >= 0 && AdjustsRow(params, sequence.num_generated_tokens())) {
+    return SampleAdjusted(sequence, one);
+  }
+  return Sample(one, params, sequence.num_tokens());
+}
+
+absl::StatusOr<SampledToken> StepLoop::SampleAdjusted(const Sequence& sequence,
+                                                      const LogitsRow& row) {
+  const Request& request = sequence.request;
+  adjuster_.Begin(row);
+  adjuster_.Apply(request.sampling, sequence.tokens, sequence.num_prompt_tokens());
+  if (sequence.num_generated_tokens() < request.sampling.min_new_tokens) {
+    adjuster_.Ban(request.stop.end_ids);
+    adjuster_.Ban(request.stop.stop_ids);
+  }
+  const LogitsRow adjusted = adjuster_.Finish();
+  if (adjusted.argmax < 0) return absl::InternalError("bias and bans leave no token to draw");
+  absl::StatusOr<SampledToken> token = Sample(adjusted, request.sampling, sequence.num_tokens());
+  if (token.ok()) SetLogprobs(row, request.sampling.num_logprobs, &*token);
+  return token;
 }
 
 void StepLoop::Commit(StepPlan* plan) {

@@ -32,4 +32,7 @@ struct LogitsRow {
 // alone. INTERNAL "logits are not finite" when argmax is -1. Filters apply in the order temperature, top-k, top-p, min-p.
 absl::StatusOr<SampledToken> Sample(const LogitsRow& row, const SamplingParams& params, int64_t position);
 
+// Sets logprob and top of a token that was drawn from a changed row, from the unmodified `row`.
+void SetLogprobs(const LogitsRow& row, int32_t num_logprobs, SampledToken* token);
+
 }  // namespace llm
