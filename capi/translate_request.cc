@@ -50,16 +50,23 @@ absl::Status TranslatePrompt(const llm_request& c, RequestSpec* spec) {
   return ReadSwitch("parse_special", c.parse_special, has_chat, &spec->parse_special);
 }
 
+absl::Status CopyStrings(absl::string_view name, const llm_string* from, size_t count,
+                         std::vector<std::string>* to) {
+  LLM_RETURN_IF_ERROR(CheckArray(name, from, count));
+  to->reserve(count);
+  for (size_t i = 0; i < count; ++i) {
+    LLM_RETURN_IF_ERROR(CheckArray(name, from[i].data, from[i].size));
+    to->emplace_back(FromC(from[i]));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status TranslateStops(const llm_request& c, RequestSpec* spec) {
   LLM_RETURN_IF_ERROR(CheckArray("stop_ids", c.stop_ids, c.num_stop_ids));
-  LLM_RETURN_IF_ERROR(CheckArray("stop_strings", c.stop_strings, c.num_stop_strings));
   spec->stop_ids.assign(c.stop_ids, c.stop_ids + c.num_stop_ids);
-  spec->stop_strings.reserve(c.num_stop_strings);
-  for (size_t i = 0; i < c.num_stop_strings; ++i) {
-    const llm_string& stop = c.stop_strings[i];
-    LLM_RETURN_IF_ERROR(CheckArray("stop_strings", stop.data, stop.size));
-    spec->stop_strings.emplace_back(FromC(stop));
-  }
+  LLM_RETURN_IF_ERROR(
+      CopyStrings("stop_strings", c.stop_strings, c.num_stop_strings, &spec->stop_strings));
+  LLM_RETURN_IF_ERROR(CopyStrings("bad_words", c.bad_words, c.num_bad_words, &spec->bad_words));
   LLM_RETURN_IF_ERROR(ReadSwitch("ignore_eos", c.ignore_eos, false, &spec->ignore_eos));
   LLM_RETURN_IF_ERROR(ReadSwitch("render_special", c.render_special, false, &spec->render_special));
   return ReadSwitch("include_stop_string", c.include_stop_string, false,

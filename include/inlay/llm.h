@@ -419,6 +419,8 @@ typedef struct llm_request {
   size_t num_logit_bias;
   uint32_t logit_bias_size; /* sizeof(llm_logit_bias), where there are any */
   uint32_t reserved2;       /* reserved */
+  const llm_string* bad_words; /* never drawn as these tokens, alone or behind a space; other spellings in tokens are not found */
+  size_t num_bad_words;
 } llm_request;
 
 static inline void llm_request_init(llm_request* request) {

@@ -91,6 +91,7 @@ class Engine {
   absl::Status SubmitReserved(const RequestSpec& spec, QueuePlace place, uint64_t* id);
   absl::StatusOr<Request> MakeRequest(const RequestSpec& spec, QueuePlace* place) const;
   absl::StatusOr<std::vector<int32_t>> Tokenize(const RequestSpec& spec, QueuePlace* place) const;
+  absl::Status TokenizeBadWords(const RequestSpec& spec, SamplingParams* sampling) const;
   int64_t TokenBound(const RequestSpec& spec, size_t text_bytes) const;
   std::shared_ptr<Outbox> MakeOutbox(const RequestSpec& spec) const;
 

@@ -79,6 +79,7 @@ absl::StatusOr<Request> Engine::MakeRequest(const RequestSpec& spec, QueuePlace*
                                                    " exceeds max_new_tokens ", max_new_tokens));
   }
   request.sampling = spec.sampling;
+  LLM_RETURN_IF_ERROR(TokenizeBadWords(spec, &request.sampling));
   request.sampling.num_logprobs = std::min(spec.sampling.num_logprobs, parts_.text.vocab_size);
   if (!spec.has_seed) request.sampling.seed = DrawRandom();
   request.stop.max_new_tokens = static_cast<int32_t>(max_new_tokens);
@@ -94,6 +95,24 @@ absl::StatusOr<Request> Engine::MakeRequest(const RequestSpec& spec, QueuePlace*
   request.session_id = spec.session_id;
   request.use_prefix_cache = spec.use_prefix_cache;
   return request;
+}
+
+// In the middle of a text a word stands behind a space, which most vocabularies keep in its first
+// token: both ways of writing it are bad.
+absl::Status Engine::TokenizeBadWords(const RequestSpec& spec, SamplingParams* sampling) const {
+  EncodeOptions encode;
+  encode.add_special = false;
+  for (const std::string& word : spec.bad_words) {
+    for (const char* space : {"", " "}) {
+      LLM_ASSIGN_OR_RETURN(std::vector<int32_t> ids,
+                           parts_.text.tokenizer->Encode(absl::StrCat(space, word), encode));
+      const bool inside = std::all_of(ids.begin(), ids.end(), [this](int32_t id) {
+        return id >= 0 && id < parts_.text.vocab_size;
+      });
+      if (inside && !ids.empty()) sampling->bad_words.push_back(std::move(ids));
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<int32_t>> Engine::Tokenize(const RequestSpec& spec,

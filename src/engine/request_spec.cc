@@ -94,6 +94,9 @@ absl::Status ValidateSpec(const RequestSpec& spec, const ModelText& model) {
   for (size_t i = 0; i < spec.stop_strings.size(); ++i) {
     if (spec.stop_strings[i].empty()) return Invalid("stop_strings", absl::StrCat(i, " is empty"));
   }
+  for (size_t i = 0; i < spec.bad_words.size(); ++i) {
+    if (spec.bad_words[i].empty()) return Invalid("bad_words", absl::StrCat(i, " is empty"));
+  }
   if (spec.max_new_tokens < 0) return Invalid("max_new_tokens", "negative");
   if (spec.first_token_timeout_ns < 0) return Invalid("first_token_deadline_ns", "negative");
   if (spec.completion_timeout_ns < 0) return Invalid("completion_deadline_ns", "negative");

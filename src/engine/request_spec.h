@@ -32,6 +32,7 @@ struct RequestSpec {
   std::vector<int32_t> stop_ids;
   std::vector<std::string> stop_strings;
   bool include_stop_string = false;
+  std::vector<std::string> bad_words;  // tokenized into sampling.bad_words
   bool render_special = false;
   bool use_prefix_cache = true;
   int32_t priority = 0;

@@ -89,6 +89,9 @@ absl::StatusOr<SampledToken> StepLoop::SampleAdjusted(const Sequence& sequence,
   const Request& request = sequence.request;
   adjuster_.Begin(row);
   adjuster_.Apply(request.sampling, sequence.tokens, sequence.num_prompt_tokens());
+  const absl::Span<const int32_t> tokens = sequence.tokens;
+  adjuster_.BanBadWords(request.sampling,
+                        tokens.subspan(static_cast<size_t>(sequence.num_prompt_tokens())));
   if (sequence.num_generated_tokens() < request.sampling.min_new_tokens) {
     adjuster_.Ban(request.stop.end_ids);
     adjuster_.Ban(request.stop.stop_ids);

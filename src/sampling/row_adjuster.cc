@@ -15,7 +15,7 @@ constexpr float kBanned = -std::numeric_limits<float>::infinity();
 bool AdjustsRow(const SamplingParams& params, int32_t num_generated) {
   return params.repetition_penalty != 1.0f || params.presence_penalty != 0.0f ||
          params.frequency_penalty != 0.0f || !params.logit_bias.empty() ||
-         num_generated < params.min_new_tokens;
+         !params.bad_words.empty() || num_generated < params.min_new_tokens;
 }
 
 void RowAdjuster::Begin(const LogitsRow& row) {
@@ -53,6 +53,17 @@ void RowAdjuster::PenalizeOutput(const SamplingParams& params, absl::Span<const 
     logits_[static_cast<size_t>(id)] -=
         params.presence_penalty + params.frequency_penalty * static_cast<float>(count);
     count = 0;
+  }
+}
+
+void RowAdjuster::BanBadWords(const SamplingParams& params, absl::Span<const int32_t> output) {
+  for (const std::vector<int32_t>& word : params.bad_words) {
+    const size_t before = word.size() - 1;
+    if (before > output.size()) continue;
+    if (!std::equal(word.begin(), word.end() - 1, output.end() - static_cast<ptrdiff_t>(before))) {
+      continue;
+    }
+    Ban(absl::MakeConstSpan(&word.back(), 1));
   }
 }
 

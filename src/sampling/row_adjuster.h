@@ -26,6 +26,8 @@ class RowAdjuster {
   // Bias first, then the penalties; both of the row as the model gave it. `tokens`: prompt and
   // output.
   void Apply(const SamplingParams& params, absl::Span<const int32_t> tokens, int32_t num_prompt);
+  // What would complete a bad word in `output` cannot be drawn.
+  void BanBadWords(const SamplingParams& params, absl::Span<const int32_t> output);
   // These ids cannot be drawn.
   void Ban(absl::Span<const int32_t> ids);
   // The changed row, valid until the next Begin; its log_sum_exp is the original's. argmax is -1

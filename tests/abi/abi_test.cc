@@ -88,6 +88,39 @@ TEST_F(AbiTest, BiasPenaltiesAndTheLeastLengthReachTheSampler) {
             (std::vector<int32_t>{10, 10, 9}));
 }
 
+TEST_F(AbiTest, ABadWordIsNeverDrawn) {
+  Open(LLM_DRIVE_MANUAL);
+  const char* word = "hello";
+  std::vector<int32_t> ids(16);
+  size_t count = 0;
+  ASSERT_EQ(llm_tokenize(model_, word, 5, 0, ids.data(), ids.size(), &count), LLM_OK);
+  const llm_logit_bias bias = {ids[0], 1000.0f};
+  llm_request request = Request(ids_);
+  request.logit_bias = &bias;
+  request.num_logit_bias = 1;
+  request.logit_bias_size = sizeof(bias);
+  std::string text;
+  llm_detokenize(model_, ids.data(), 1, 0, nullptr, 0, &count);
+  text.resize(count);
+  llm_detokenize(model_, ids.data(), 1, 0, text.data(), text.size(), &count);
+  const llm_string bad = {text.data(), text.size()};
+  for (const size_t num_bad_words : {0u, 1u}) {
+    request.bad_words = &bad;
+    request.num_bad_words = num_bad_words;
+    llm_request_id id = 0;
+    ASSERT_EQ(llm_submit(engine_, &request, &id), LLM_OK) << llm_last_error();
+    RunAll();
+    const std::vector<llm_event> events = Poll();
+    ASSERT_GT(events[0].num_tokens, 0u);
+    EXPECT_EQ(events[0].token_ids[0] == ids[0], num_bad_words == 0);
+  }
+  request.num_bad_words = 1;
+  request.bad_words = nullptr;
+  llm_request_id id = 0;
+  EXPECT_EQ(llm_submit(engine_, &request, &id), LLM_INVALID_ARGUMENT);
+  EXPECT_THAT(llm_last_error(), HasSubstr("bad_words"));
+}
+
 TEST_F(AbiTest, AFlushEmptiesThePrefixCache) {
   Open(LLM_DRIVE_MANUAL);
   const std::vector<int32_t> ids(40, 7);

@@ -43,6 +43,17 @@ TEST(AdjustTest, APenaltyKeepsTokensFromComingBack) {
   EXPECT_GT(std::set<int32_t>(varied.ids.begin(), varied.ids.end()).size(), 5u);
 }
 
+TEST(AdjustTest, ABadWordIsNeverWritten) {
+  EngineHarness harness;
+  harness.runner().script = harness.tokenizer().Ids("abccabb");
+  RequestSpec spec = harness.Spec("x", 7);
+  EXPECT_EQ(AnswerTo(&harness, spec).text, "abccabb");
+  spec.bad_words = {"abc"};
+  const std::string text = AnswerTo(&harness, spec).text;
+  EXPECT_EQ(text.substr(0, 2), "ab");
+  EXPECT_EQ(text.find("abc"), std::string::npos);
+}
+
 TEST(AdjustTest, NothingEndsTheOutputBeforeItsLeastLength) {
   EngineHarness harness;
   harness.runner().favour = kFakeEnd;
@@ -102,6 +113,7 @@ TEST(AdjustTest, WhatIsWrongIsNamed) {
   refused([&](RequestSpec& s) { s.sampling.frequency_penalty = nan; }, "frequency_penalty");
   refused([&](RequestSpec& s) { s.sampling.logit_bias = {{1, nan}}; }, "logit_bias");
   refused([&](RequestSpec& s) { s.sampling.logit_bias = {{64, 1}}; }, "logit_bias");
+  refused([](RequestSpec& s) { s.bad_words = {"a", ""}; }, "bad_words");
   refused([&](RequestSpec& s) { s.sampling.min_new_tokens = 6; }, "min_new_tokens");
 }
 

@@ -70,6 +70,22 @@ TEST_F(RowAdjusterTest, TheMaximumFollowsAndTheNormalizerStays) {
   EXPECT_EQ(adjuster_.Finish().argmax, -1) << "nothing is left";
 }
 
+TEST_F(RowAdjusterTest, ABadWordLosesItsLastTokenBehindTheOthers) {
+  SamplingParams params;
+  params.bad_words = {{1, 2, 0}, {3}};
+  const auto banned = [&](const std::vector<int32_t>& output, size_t id) {
+    adjuster_.Begin(Original());
+    adjuster_.BanBadWords(params, output);
+    return std::isinf(adjuster_.Finish().logits[id]);
+  };
+  EXPECT_TRUE(banned({0, 1, 2}, 0));
+  EXPECT_FALSE(banned({0, 1, 2}, 1));
+  EXPECT_FALSE(banned({1, 2, 2}, 0));
+  EXPECT_FALSE(banned({2}, 0)) << "shorter than the word";
+  EXPECT_TRUE(banned({}, 3)) << "a word of one token is always banned";
+  EXPECT_TRUE(AdjustsRow(params, 100));
+}
+
 TEST_F(RowAdjusterTest, OnlyWhatChangesARowNeedsOne) {
   SamplingParams params;
   EXPECT_FALSE(AdjustsRow(params, 0));
