@@ -39,6 +39,7 @@ absl::Status ModelInfo(const llm_model* handle, llm_model_info* info) {
   ours.architecture = ToC(config.architecture);
   ours.kernels = ToC(model.model().kernels->name);
   ours.name = ToC(model.name());
+  ours.tokenizer_bytes = model.text().tokenizer->size_bytes();
   return WriteStruct("llm_model_info", ours, info);
 }
 

@@ -22,6 +22,7 @@ absl::Status CheckReserved(const llm_request& c) {
   if (c.arrival_ns != 0) field = "arrival_ns";
   if (c.request_class != 0) field = "request_class";
   if (c.reserved != 0) field = "reserved";
+  if (c.reserved2 != 0) field = "reserved2";
   if (c.kv_transfer.data != nullptr || c.kv_transfer.size != 0) field = "kv_transfer";
   if ((c.set & ~uint64_t{LLM_SET_SEED | LLM_SET_NUM_LOGPROBS}) != 0) field = "set";
   if (field == nullptr) return absl::OkStatus();
@@ -49,16 +50,23 @@ absl::Status TranslatePrompt(const llm_request& c, RequestSpec* spec) {
   return ReadSwitch("parse_special", c.parse_special, has_chat, &spec->parse_special);
 }
 
+absl::Status CopyStrings(absl::string_view name, const llm_string* from, size_t count,
+                         std::vector<std::string>* to) {
+  LLM_RETURN_IF_ERROR(CheckArray(name, from, count));
+  to->reserve(count);
+  for (size_t i = 0; i < count; ++i) {
+    LLM_RETURN_IF_ERROR(CheckArray(name, from[i].data, from[i].size));
+    to->emplace_back(FromC(from[i]));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status TranslateStops(const llm_request& c, RequestSpec* spec) {
   LLM_RETURN_IF_ERROR(CheckArray("stop_ids", c.stop_ids, c.num_stop_ids));
-  LLM_RETURN_IF_ERROR(CheckArray("stop_strings", c.stop_strings, c.num_stop_strings));
   spec->stop_ids.assign(c.stop_ids, c.stop_ids + c.num_stop_ids);
-  spec->stop_strings.reserve(c.num_stop_strings);
-  for (size_t i = 0; i < c.num_stop_strings; ++i) {
-    const llm_string& stop = c.stop_strings[i];
-    LLM_RETURN_IF_ERROR(CheckArray("stop_strings", stop.data, stop.size));
-    spec->stop_strings.emplace_back(FromC(stop));
-  }
+  LLM_RETURN_IF_ERROR(
+      CopyStrings("stop_strings", c.stop_strings, c.num_stop_strings, &spec->stop_strings));
+  LLM_RETURN_IF_ERROR(CopyStrings("bad_words", c.bad_words, c.num_bad_words, &spec->bad_words));
   LLM_RETURN_IF_ERROR(ReadSwitch("ignore_eos", c.ignore_eos, false, &spec->ignore_eos));
   LLM_RETURN_IF_ERROR(ReadSwitch("render_special", c.render_special, false, &spec->render_special));
   return ReadSwitch("include_stop_string", c.include_stop_string, false,
@@ -81,6 +89,28 @@ absl::Status TranslateSampling(const llm_request& c, RequestSpec* spec) {
   return absl::OkStatus();
 }
 
+int32_t Clamp(uint32_t value) {
+  return static_cast<int32_t>(std::min<uint32_t>(value, std::numeric_limits<int32_t>::max()));
+}
+
+absl::Status TranslateAdjustments(const llm_request& c, SamplingParams* sampling) {
+  sampling->repetition_penalty = c.repetition_penalty == 0.0f ? 1.0f : c.repetition_penalty;
+  sampling->presence_penalty = c.presence_penalty;
+  sampling->frequency_penalty = c.frequency_penalty;
+  sampling->min_new_tokens = Clamp(c.min_new_tokens);
+  LLM_RETURN_IF_ERROR(CheckArray("logit_bias", c.logit_bias, c.num_logit_bias));
+  if (c.num_logit_bias == 0) return absl::OkStatus();
+  if (c.logit_bias_size != sizeof(llm_logit_bias)) {
+    return absl::InvalidArgumentError(absl::StrCat("logit_bias_size: ", c.logit_bias_size,
+                                                   ", expected ", sizeof(llm_logit_bias)));
+  }
+  sampling->logit_bias.reserve(c.num_logit_bias);
+  for (size_t i = 0; i < c.num_logit_bias; ++i) {
+    sampling->logit_bias.push_back({c.logit_bias[i].id, c.logit_bias[i].bias});
+  }
+  return absl::OkStatus();
+}
+
 absl::Status TranslateDelivery(const llm_request& c, RequestSpec* spec) {
   spec->user_data = c.user_data;
   if (c.on_event != nullptr && c.queue != nullptr) {
@@ -100,11 +130,11 @@ absl::Status TranslateRequest(const llm_request* given, RequestSpec* spec) {
   LLM_RETURN_IF_ERROR(TranslatePrompt(c, spec));
   LLM_RETURN_IF_ERROR(TranslateStops(c, spec));
   LLM_RETURN_IF_ERROR(TranslateSampling(c, spec));
+  LLM_RETURN_IF_ERROR(TranslateAdjustments(c, &spec->sampling));
   LLM_RETURN_IF_ERROR(TranslateDelivery(c, spec));
   LLM_RETURN_IF_ERROR(CheckArray("cache_salt", c.cache_salt.data, c.cache_salt.size));
   LLM_RETURN_IF_ERROR(ReadSwitch("prefix_cache", c.prefix_cache, true, &spec->use_prefix_cache));
-  spec->max_new_tokens = static_cast<int32_t>(
-      std::min<uint32_t>(c.max_new_tokens, std::numeric_limits<int32_t>::max()));
+  spec->max_new_tokens = Clamp(c.max_new_tokens);
   spec->priority = c.priority;
   spec->first_token_timeout_ns = c.first_token_deadline_ns;
   spec->completion_timeout_ns = c.completion_deadline_ns;

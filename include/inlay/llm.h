@@ -159,6 +159,7 @@ typedef struct llm_model_info {
   llm_string architecture; /* these three live as long as the model */
   llm_string kernels;
   llm_string name;
+  uint64_t tokenizer_bytes; /* its tables, beside weights_bytes */
 } llm_model_info;
 
 static inline void llm_model_info_init(llm_model_info* info) {
@@ -254,6 +255,56 @@ LLM_API llm_queue* llm_engine_queue(llm_engine* engine);
  * LLM_FAILED_PRECONDITION after shutdown. */
 LLM_API llm_status llm_cache_flush(llm_engine* engine);
 
+/* ---- Memory plan ---- */
+
+#define LLM_SOURCE_PATH 1   /* path */
+#define LLM_SOURCE_FD 2     /* fd, offset, size: as llm_model_open_fd */
+#define LLM_SOURCE_MEMORY 3 /* data, size */
+#define LLM_SOURCE_READER 4 /* read, user_data, size: as llm_model_open_reader */
+
+typedef struct llm_model_source {
+  uint32_t struct_size;
+  uint32_t kind; /* LLM_SOURCE_*: which of the other fields count */
+  llm_string path;
+  int32_t fd;
+  uint32_t reserved;
+  uint64_t offset;
+  uint64_t size;
+  const void* data;
+  llm_read_callback read;
+  void* user_data;
+} llm_model_source;
+
+static inline void llm_model_source_init(llm_model_source* source) {
+  memset(source, 0, sizeof(*source));
+  source->struct_size = (uint32_t)sizeof(*source);
+}
+
+typedef struct llm_memory_plan {
+  uint32_t struct_size;
+  uint32_t max_sequences;
+  uint64_t weights_bytes;   /* of the open model; counted by max_memory_bytes of its options, as the next is */
+  uint64_t loading_bytes;   /* beside them, while it opens */
+  uint64_t tokenizer_bytes; /* beside them, not counted by a limit */
+  uint64_t kv_bytes;        /* of the engine, from open on */
+  uint64_t workspace_bytes; /* likewise */
+  uint64_t event_bytes;     /* the most that undelivered events are to hold, all requests together; none at open */
+  uint64_t kv_tokens;       /* what the options come to */
+  uint32_t max_context_tokens;
+  uint32_t max_step_tokens; /* the upper end, where the engine would calibrate it */
+} llm_memory_plan;
+
+static inline void llm_memory_plan_init(llm_memory_plan* plan) {
+  memset(plan, 0, sizeof(*plan));
+  plan->struct_size = (uint32_t)sizeof(*plan);
+}
+
+/* What a model and an engine on it will take, in bytes, from the header of the model file alone. Fails as the two opens would, except
+ * for what only the weights can tell. Exact, but where kv_tokens is left to the memory that is free at open. Either options may be
+ * NULL. */
+LLM_API llm_status llm_plan(const llm_model_source* source, const llm_model_options* model_options,
+                            const llm_engine_options* engine_options, llm_memory_plan* plan);
+
 /* ---- Requests ---- */
 
 #define LLM_FINISH_NONE 0
@@ -311,6 +362,11 @@ typedef struct llm_event {
  * event points to is valid until it returns. It may submit and cancel; it must not close the engine. */
 typedef void (*llm_event_callback)(void* user_data, const llm_event* event);
 
+typedef struct llm_logit_bias {
+  int32_t id;
+  float bias; /* added to the logit */
+} llm_logit_bias;
+
 #define LLM_SET_SEED 1u         /* seed is meant, also when 0 */
 #define LLM_SET_NUM_LOGPROBS 2u /* num_logprobs is meant, also when 0 */
 
@@ -354,6 +410,17 @@ typedef struct llm_request {
   llm_event_callback on_event;     /* events go here, or else to ... */
   llm_queue* queue;                /* ... this queue; default: the engine's */
   void* user_data;                 /* comes back in each event */
+  /* These change what is drawn, not the log-probabilities that are told: bias first, then the penalties. */
+  float repetition_penalty; /* 0.01..100, over prompt and output: divides a positive logit, multiplies another; 0 or 1: off */
+  float presence_penalty;   /* -2..2, subtracted for each id in the output */
+  float frequency_penalty;  /* -2..2, subtracted each time an id is in the output */
+  uint32_t min_new_tokens;  /* no end token, stop token or stop string ends the output before */
+  const llm_logit_bias* logit_bias;
+  size_t num_logit_bias;
+  uint32_t logit_bias_size; /* sizeof(llm_logit_bias), where there are any */
+  uint32_t reserved2;       /* reserved */
+  const llm_string* bad_words; /* never drawn as these tokens, alone or behind a space; other spellings in tokens are not found */
+  size_t num_bad_words;
 } llm_request;
 
 static inline void llm_request_init(llm_request* request) {
@@ -373,6 +440,46 @@ LLM_API llm_status llm_cancel(llm_engine* engine, llm_request_id id);
  * manually driven engine. */
 LLM_API llm_status llm_poll(llm_queue* queue, llm_event* events, size_t event_size, size_t capacity, int64_t timeout_ns,
                             size_t* count);
+
+/* ---- Scoring ---- */
+
+typedef struct llm_score_row {
+  uint64_t position; /* of `id` in the text, from 0 */
+  int32_t id;
+  float logprob;       /* natural log, given all tokens before it */
+  const float* logits; /* [num_logits]: what `id` was predicted by */
+  size_t num_logits;   /* the vocabulary */
+} llm_score_row;
+
+/* Runs once for each scored token, in order, inside a step: all requests of the engine wait for it. What the row points to is valid
+ * until it returns. Not 0: the score ends with LLM_CANCELLED. It may submit and cancel; it must not close the engine. */
+typedef int32_t (*llm_score_callback)(void* user_data, const llm_score_row* row);
+
+typedef struct llm_score_request {
+  uint32_t struct_size;
+  uint32_t parse_special; /* switch, default off: control tokens in `text` become ids */
+  /* Exactly one of the two. */
+  llm_string text;    /* tokenized with the bos that the model asks for */
+  const int32_t* ids; /* taken as they are */
+  size_t num_ids;
+  uint64_t first;     /* position of the first token that is scored; default 1, since nothing comes before the first */
+  int32_t priority;   /* as of llm_request */
+  uint32_t reserved;
+  llm_score_callback on_row; /* default: none */
+  void* user_data;
+} llm_score_request;
+
+static inline void llm_score_request_init(llm_score_request* request) {
+  memset(request, 0, sizeof(*request));
+  request->struct_size = (uint32_t)sizeof(*request);
+}
+
+/* Computes the log-probability of each token of a text from `first` on, given those before it, among the engine's other requests, and
+ * waits for it; with manual drive it runs their steps. Bit-identical whatever else runs; does not read the prefix cache. *count is the
+ * number of scored tokens, of which min(*count, capacity) are written; `logprobs` may be NULL with capacity 0. Errors as llm_submit's;
+ * LLM_CANCELLED: by the callback or a shutdown; LLM_FAILED_PRECONDITION: inside a step or, with manual drive, while another thread
+ * runs one. */
+LLM_API llm_status llm_score(llm_engine* engine, const llm_score_request* request, float* logprobs, size_t capacity, size_t* count);
 
 /* ---- Counters ---- */
 

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "src/engine/delivery.h"
 #include "src/engine/queue_place.h"
+#include "src/engine/score.h"
 #include "src/sequence/sequence.h"
 #include "src/sequence/stop_criteria.h"
 #include "src/tokenizer/detokenizer.h"
@@ -32,6 +33,8 @@ struct ActiveRequest : Sequence {
   std::shared_ptr<Outbox> outbox;
   std::shared_ptr<EventSink> sink;
   QueuePlace place;
+
+  std::shared_ptr<ScoreSink> score;  // null: it generates
 
   Delta staged;            // of this step, not yet delivered
   bool scheduled = false;  // the scheduler knows it

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -18,6 +19,7 @@
 #include "src/engine/model_text.h"
 #include "src/engine/request_queue.h"
 #include "src/engine/request_spec.h"
+#include "src/engine/score.h"
 #include "src/engine/step_gate.h"
 #include "src/engine/step_loop.h"
 
@@ -58,6 +60,10 @@ class Engine {
   absl::Status Cancel(uint64_t id) { return queue_.Cancel(id); }
   // Drops the cached blocks that nothing uses, before the next step. FAILED_PRECONDITION: closed.
   absl::Status FlushCache();
+  // Log-probabilities of tokens first..end of a text, each given all before it; blocks until they
+  // are there. Manual drive: steps the engine itself. Errors as Submit's; CANCELLED by the handler
+  // or shutdown; FAILED_PRECONDITION inside a step of this engine.
+  absl::StatusOr<std::vector<float>> Score(const ScoreSpec& score);
   // Manual drive: one step and the callbacks that it made due, on this thread. False when there was
   // nothing to do.
   absl::StatusOr<bool> Step();
@@ -85,9 +91,11 @@ class Engine {
   absl::Status SubmitReserved(const RequestSpec& spec, QueuePlace place, uint64_t* id);
   absl::StatusOr<Request> MakeRequest(const RequestSpec& spec, QueuePlace* place) const;
   absl::StatusOr<std::vector<int32_t>> Tokenize(const RequestSpec& spec, QueuePlace* place) const;
+  absl::Status TokenizeBadWords(const RequestSpec& spec, SamplingParams* sampling) const;
   int64_t TokenBound(const RequestSpec& spec, size_t text_bytes) const;
   std::shared_ptr<Outbox> MakeOutbox(const RequestSpec& spec) const;
 
+  absl::Status WaitForScore(const RequestSpec& spec, uint64_t id);  // score.cc
   absl::Status ShutdownManual(int64_t timeout_ns);
   absl::Status ShutdownThreads(int64_t timeout_ns);
 

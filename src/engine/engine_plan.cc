@@ -14,6 +14,8 @@ namespace {
 constexpr int64_t kMaxKvTokens = int64_t{1} << 28;
 constexpr int64_t kDefaultSequences = 32;
 constexpr int64_t kMaxStepTokens = 512;  // upper end of the calibrated range
+// A score moves ahead so many tokens a step at least: each weight is read once for all of them.
+constexpr int kScoreRows = 32;
 constexpr int64_t kDefaultKvTokens = 8 * 2048;
 
 absl::Status CheckRange(absl::string_view field, int64_t value, int64_t low, int64_t high) {
@@ -95,7 +97,7 @@ absl::StatusOr<EnginePlan> PlanEngine(const ModelConfig& config, const KernelTab
       static_cast<int>(options.max_sequences != 0 ? options.max_sequences : kDefaultSequences);
   runner.max_step_tokens =
       static_cast<int>(plan.calibrate ? kMaxStepTokens : options.max_step_tokens);
-  runner.max_logit_rows = runner.max_sequences;
+  runner.max_logit_rows = std::max(runner.max_sequences, kScoreRows);
   runner.max_context = config.context_length;  // for sizing; the final value is below
   if (options.kv_tokens != 0) {
     plan.kv_tokens = RoundUp(static_cast<int64_t>(options.kv_tokens),

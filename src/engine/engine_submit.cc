@@ -49,6 +49,8 @@ absl::Status Engine::SubmitReserved(const RequestSpec& spec, QueuePlace place, u
   auto active = std::make_unique<ActiveRequest>(std::move(request), parts_.text.tokenizer,
                                                 spec.render_special);
   active->outbox = MakeOutbox(spec);
+  active->score = spec.score;
+  if (spec.score != nullptr) active->score_begin = spec.score->begin();
   if (spec.handler.call != nullptr) {
     active->sink = dispatcher_;
   } else {
@@ -62,6 +64,7 @@ absl::StatusOr<Request> Engine::MakeRequest(const RequestSpec& spec, QueuePlace*
   Request request;
   request.arrival_ns = parts_.clock->NowNs();
   LLM_ASSIGN_OR_RETURN(request.prompt, Tokenize(spec, place));
+  if (spec.score != nullptr) LLM_RETURN_IF_ERROR(spec.score->TakeText(&request.prompt));
   const int64_t prompt_tokens = static_cast<int64_t>(request.prompt.size());
   int64_t max_new_tokens = spec.max_new_tokens;
   if (max_new_tokens == 0) max_new_tokens = options_.max_context_tokens - prompt_tokens;
@@ -71,11 +74,17 @@ absl::StatusOr<Request> Engine::MakeRequest(const RequestSpec& spec, QueuePlace*
                      options_.max_context_tokens));
   }
   LLM_RETURN_IF_ERROR(parts_.scheduler->CheckFits(prompt_tokens, max_new_tokens));
+  if (spec.sampling.min_new_tokens > max_new_tokens) {
+    return absl::InvalidArgumentError(absl::StrCat("min_new_tokens: ", spec.sampling.min_new_tokens,
+                                                   " exceeds max_new_tokens ", max_new_tokens));
+  }
   request.sampling = spec.sampling;
+  LLM_RETURN_IF_ERROR(TokenizeBadWords(spec, &request.sampling));
   request.sampling.num_logprobs = std::min(spec.sampling.num_logprobs, parts_.text.vocab_size);
   if (!spec.has_seed) request.sampling.seed = DrawRandom();
   request.stop.max_new_tokens = static_cast<int32_t>(max_new_tokens);
   if (!spec.ignore_eos) request.stop.end_ids = parts_.text.end_ids;
+  request.stop.min_new_tokens = spec.sampling.min_new_tokens;
   request.stop.stop_ids = spec.stop_ids;
   request.stop.stop_strings = spec.stop_strings;
   request.stop.include_stop_string = spec.include_stop_string;
@@ -86,6 +95,24 @@ absl::StatusOr<Request> Engine::MakeRequest(const RequestSpec& spec, QueuePlace*
   request.session_id = spec.session_id;
   request.use_prefix_cache = spec.use_prefix_cache;
   return request;
+}
+
+// In the middle of a text a word stands behind a space, which most vocabularies keep in its first
+// token: both ways of writing it are bad.
+absl::Status Engine::TokenizeBadWords(const RequestSpec& spec, SamplingParams* sampling) const {
+  EncodeOptions encode;
+  encode.add_special = false;
+  for (const std::string& word : spec.bad_words) {
+    for (const char* space : {"", " "}) {
+      LLM_ASSIGN_OR_RETURN(std::vector<int32_t> ids,
+                           parts_.text.tokenizer->Encode(absl::StrCat(space, word), encode));
+      const bool inside = std::all_of(ids.begin(), ids.end(), [this](int32_t id) {
+        return id >= 0 && id < parts_.text.vocab_size;
+      });
+      if (inside && !ids.empty()) sampling->bad_words.push_back(std::move(ids));
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<int32_t>> Engine::Tokenize(const RequestSpec& spec,

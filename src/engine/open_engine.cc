@@ -28,6 +28,7 @@ absl::StatusOr<std::unique_ptr<Scheduler>> MakeScheduler(const EnginePlan& plan,
   SchedulerOptions scheduler;
   scheduler.max_sequences = plan.runner.max_sequences;
   scheduler.max_context_tokens = plan.max_context_tokens;
+  scheduler.max_logit_rows = plan.runner.max_logit_rows;
   scheduler.block_size = plan.runner.block_size;
   scheduler.groups = config.kv_groups;
   scheduler.num_blocks = plan.runner.num_blocks;

@@ -41,6 +41,19 @@ absl::Status CheckPrompt(const RequestSpec& spec, int32_t vocab_size) {
 // Written as "not inside", so that NaN fails.
 bool IsFraction(float value) { return value >= 0.0f && value <= 1.0f; }
 
+bool IsPenalty(float value) { return value >= -2.0f && value <= 2.0f; }
+
+absl::Status CheckBias(const std::vector<LogitBias>& biases, int32_t vocab_size) {
+  for (size_t i = 0; i < biases.size(); ++i) {
+    const LogitBias& bias = biases[i];
+    if (!(bias.bias >= -1e6f && bias.bias <= 1e6f)) {
+      return Invalid("logit_bias", absl::StrCat(bias.bias, " at ", i, " is outside [-1e6, 1e6]"));
+    }
+    LLM_RETURN_IF_ERROR(CheckIds("logit_bias", absl::MakeConstSpan(&bias.id, 1), vocab_size));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckSampling(const SamplingParams& sampling) {
   if (!(sampling.temperature >= 0.0f) || std::isinf(sampling.temperature)) {
     return Invalid("temperature",
@@ -53,6 +66,18 @@ absl::Status CheckSampling(const SamplingParams& sampling) {
   if (!IsFraction(sampling.min_p)) {
     return Invalid("min_p", absl::StrCat(sampling.min_p, " is outside [0, 1]"));
   }
+  const float repetition = sampling.repetition_penalty;
+  if (!(repetition >= 0.01f && repetition <= 100.0f)) {
+    return Invalid("repetition_penalty", absl::StrCat(repetition, " is outside [0.01, 100]"));
+  }
+  if (!IsPenalty(sampling.presence_penalty)) {
+    return Invalid("presence_penalty",
+                   absl::StrCat(sampling.presence_penalty, " is outside [-2, 2]"));
+  }
+  if (!IsPenalty(sampling.frequency_penalty)) {
+    return Invalid("frequency_penalty",
+                   absl::StrCat(sampling.frequency_penalty, " is outside [-2, 2]"));
+  }
   if (sampling.num_logprobs < -1 || sampling.num_logprobs > 20) {
     return Invalid("num_logprobs", absl::StrCat(sampling.num_logprobs, " is outside [0, 20]"));
   }
@@ -64,9 +89,13 @@ absl::Status CheckSampling(const SamplingParams& sampling) {
 absl::Status ValidateSpec(const RequestSpec& spec, const ModelText& model) {
   LLM_RETURN_IF_ERROR(CheckPrompt(spec, model.vocab_size));
   LLM_RETURN_IF_ERROR(CheckSampling(spec.sampling));
+  LLM_RETURN_IF_ERROR(CheckBias(spec.sampling.logit_bias, model.vocab_size));
   LLM_RETURN_IF_ERROR(CheckIds("stop_ids", spec.stop_ids, model.vocab_size));
   for (size_t i = 0; i < spec.stop_strings.size(); ++i) {
     if (spec.stop_strings[i].empty()) return Invalid("stop_strings", absl::StrCat(i, " is empty"));
+  }
+  for (size_t i = 0; i < spec.bad_words.size(); ++i) {
+    if (spec.bad_words[i].empty()) return Invalid("bad_words", absl::StrCat(i, " is empty"));
   }
   if (spec.max_new_tokens < 0) return Invalid("max_new_tokens", "negative");
   if (spec.first_token_timeout_ns < 0) return Invalid("first_token_deadline_ns", "negative");

@@ -16,6 +16,8 @@
 
 namespace llm {
 
+class ScoreSink;
+
 enum class PromptKind { kNone, kText, kChat, kIds };
 
 struct RequestSpec {
@@ -30,6 +32,7 @@ struct RequestSpec {
   std::vector<int32_t> stop_ids;
   std::vector<std::string> stop_strings;
   bool include_stop_string = false;
+  std::vector<std::string> bad_words;  // tokenized into sampling.bad_words
   bool render_special = false;
   bool use_prefix_cache = true;
   int32_t priority = 0;
@@ -40,6 +43,7 @@ struct RequestSpec {
   EventHandler handler;                    // call != nullptr: events go there, else to
   std::shared_ptr<CompletionQueue> queue;  // this; null: the engine's
   void* user_data = nullptr;
+  std::shared_ptr<ScoreSink> score;  // set: the prompt is scored, and nothing generated
 };
 
 // INVALID_ARGUMENT naming the field, as llm_request calls it.

@@ -9,6 +9,14 @@
 #include "src/engine/step_loop.h"
 
 namespace llm {
+namespace {
+
+absl::Status CheckFinite(absl::Span<const int32_t> argmax) {
+  const bool finite = std::all_of(argmax.begin(), argmax.end(), [](int32_t id) { return id >= 0; });
+  return finite ? absl::OkStatus() : absl::InternalError("logits are not finite");
+}
+
+}  // namespace
 
 // Whatever goes wrong here leaves the sequences alone: the step can still be rolled back.
 absl::Status StepLoop::Compute(const StepPlan& plan) {
@@ -18,7 +26,8 @@ absl::Status StepLoop::Compute(const StepPlan& plan) {
       return runner_->Execute(plan);
     }();
     LLM_RETURN_IF_ERROR(logits.status());
-    return SampleRows(plan, *logits);
+    logits_ = *logits;
+    return SampleRows(plan);
   } catch (const std::bad_alloc&) {
     return out_of_memory_;
   } catch (...) {
@@ -26,38 +35,72 @@ absl::Status StepLoop::Compute(const StepPlan& plan) {
   }
 }
 
-absl::Status StepLoop::SampleRows(const StepPlan& plan, const StepLogits& logits) {
+absl::Status StepLoop::SampleRows(const StepPlan& plan) {
   NvtxRange range("sample");
-  if (logits.vocab_size != options_.vocab_size) {
-    return absl::InternalError(absl::StrCat("the runner gave ", logits.vocab_size,
+  if (logits_.vocab_size != options_.vocab_size) {
+    return absl::InternalError(absl::StrCat("the runner gave ", logits_.vocab_size,
                                             " logits a row, expected ", options_.vocab_size));
   }
+  int64_t wanted = 0;
+  for (const ScheduledChunk& chunk : plan.chunks) wanted += chunk.num_logits;
+  if (wanted != logits_.rows) {
+    return absl::InternalError(absl::StrCat("the runner gave ", logits_.rows,
+                                            " rows of logits, the plan asked for ", wanted));
+  }
   rows_.clear();
-  int64_t row = 0;
+  size_t row = 0;
   for (size_t i = 0; i < plan.chunks.size(); ++i) {
     const ScheduledChunk& chunk = plan.chunks[i];
-    row += chunk.num_logits;
+    row += static_cast<size_t>(chunk.num_logits);
     if (chunk.num_logits == 0) continue;
-    if (row > logits.rows) break;
-    const size_t last = static_cast<size_t>(row - 1);
-    LogitsRow one;
-    one.logits = absl::MakeSpan(logits.logits + (row - 1) * logits.vocab_size,
-                                static_cast<size_t>(logits.vocab_size));
-    one.argmax = logits.argmax[last];
-    one.max = logits.max[last];
-    one.log_sum_exp = logits.log_sum_exp[last];
-    rows_.push_back({i, Sample(one, chunk.sequence->request.sampling, chunk.begin + chunk.length)});
+    if (RequestOf(chunk.sequence)->score != nullptr) {
+      const absl::Status finite = CheckFinite(logits_.argmax.subspan(
+          row - static_cast<size_t>(chunk.num_logits), static_cast<size_t>(chunk.num_logits)));
+      if (!finite.ok()) rows_.push_back({i, finite});
+      continue;
+    }
+    rows_.push_back({i, SampleRow(chunk, row - 1)});
     // Room for the token now: commit must not fail for want of it.
     std::vector<int32_t>& tokens = chunk.sequence->tokens;
     if (tokens.size() == tokens.capacity()) tokens.reserve(2 * tokens.size());
   }
-  if (row != logits.rows) {
-    return absl::InternalError(
-        absl::StrCat("the runner gave ", logits.rows, " rows of logits, the plan asked for ", row));
-  }
   touched_.clear();
   touched_.reserve(rows_.size());
   return absl::OkStatus();
+}
+
+absl::StatusOr<SampledToken> StepLoop::SampleRow(const ScheduledChunk& chunk, size_t row) {
+  const size_t vocab_size = static_cast<size_t>(logits_.vocab_size);
+  LogitsRow one;
+  one.logits = absl::MakeSpan(logits_.logits + row * vocab_size, vocab_size);
+  one.argmax = logits_.argmax[row];
+  one.max = logits_.max[row];
+  one.log_sum_exp = logits_.log_sum_exp[row];
+  const Sequence& sequence = *chunk.sequence;
+  const SamplingParams& params = sequence.request.sampling;
+  if (one.argmax >= 0 && AdjustsRow(params, sequence.num_generated_tokens())) {
+    return SampleAdjusted(sequence, one);
+  }
+  return Sample(one, params, sequence.num_tokens());
+}
+
+absl::StatusOr<SampledToken> StepLoop::SampleAdjusted(const Sequence& sequence,
+                                                      const LogitsRow& row) {
+  const Request& request = sequence.request;
+  adjuster_.Begin(row);
+  adjuster_.Apply(request.sampling, sequence.tokens, sequence.num_prompt_tokens());
+  const absl::Span<const int32_t> tokens = sequence.tokens;
+  adjuster_.BanBadWords(request.sampling,
+                        tokens.subspan(static_cast<size_t>(sequence.num_prompt_tokens())));
+  if (sequence.num_generated_tokens() < request.sampling.min_new_tokens) {
+    adjuster_.Ban(request.stop.end_ids);
+    adjuster_.Ban(request.stop.stop_ids);
+  }
+  const LogitsRow adjusted = adjuster_.Finish();
+  if (adjusted.argmax < 0) return absl::InternalError("bias and bans leave no token to draw");
+  absl::StatusOr<SampledToken> token = Sample(adjusted, request.sampling, sequence.num_tokens());
+  if (token.ok()) SetLogprobs(row, request.sampling.num_logprobs, &*token);
+  return token;
 }
 
 void StepLoop::Commit(StepPlan* plan) {
@@ -75,6 +118,7 @@ void StepLoop::Commit(StepPlan* plan) {
       End(request, FinishReason::kError, row.token.status());
     }
   }
+  CommitScores(all);
 }
 
 // A row without a token fails its request alone. Its chunk leaves the plan before the scheduler

@@ -19,7 +19,8 @@ StepLoop::StepLoop(const StepLoopOptions& options, RequestQueue* queue, Schedule
       runner_(runner),
       clock_(clock),
       logger_(logger),
-      out_of_memory_(absl::InternalError("the engine ran out of memory")) {}
+      out_of_memory_(absl::InternalError("the engine ran out of memory")),
+      adjuster_(options.vocab_size) {}
 
 bool StepLoop::RunStep() {
   if (!healthy()) return false;

@@ -17,6 +17,7 @@
 #include "src/engine/metrics.h"
 #include "src/engine/request_queue.h"
 #include "src/runner/runner.h"
+#include "src/sampling/row_adjuster.h"
 #include "src/sampling/sampler.h"
 #include "src/scheduler/scheduler.h"
 
@@ -76,10 +77,14 @@ class StepLoop {
 
   // step_compute.cc
   absl::Status Compute(const StepPlan& plan);
-  absl::Status SampleRows(const StepPlan& plan, const StepLogits& logits);
+  absl::Status SampleRows(const StepPlan& plan);
+  absl::StatusOr<SampledToken> SampleRow(const ScheduledChunk& chunk, size_t row);
+  absl::StatusOr<SampledToken> SampleAdjusted(const Sequence& sequence, const LogitsRow& row);
   void Commit(StepPlan* plan);
   void DropFailedRows(StepPlan* plan) const;
   void CommitRow(ActiveRequest* request, const SampledToken& token);
+  void CommitScores(const std::vector<ScheduledChunk>& chunks);
+  absl::Status AddScores(ActiveRequest* request, const ScheduledChunk& chunk, size_t row);
   void StageToken(ActiveRequest* request, const SampledToken& token);
   void CountStep(const StepPlan& plan);
 
@@ -111,9 +116,11 @@ class StepLoop {
   std::vector<std::unique_ptr<ActiveRequest>> active_;    // open, in the order of their ids
   std::vector<std::unique_ptr<ActiveRequest>> ended_;   // of this step, FINISHED not yet delivered
   std::vector<std::unique_ptr<ActiveRequest>> failed_;  // of an unhealthy engine
-  std::vector<SampledRow> rows_;                        // of this step
-  std::vector<ActiveRequest*> touched_;                 // of this step: got a token
-  int num_failures_ = 0;                                // failed steps in a row
+  RowAdjuster adjuster_;
+  StepLogits logits_;                    // of this step
+  std::vector<SampledRow> rows_;         // of this step
+  std::vector<ActiveRequest*> touched_;  // of this step: got a token
+  int num_failures_ = 0;                 // failed steps in a row
   int32_t last_step_tokens_ = 0;
   std::atomic<bool> healthy_{true};
   std::atomic<bool> flush_requested_{false};

@@ -43,6 +43,27 @@ void AppendPieces(const TensorSlot& slot, std::vector<Piece>* pieces) {
   }
 }
 
+std::vector<Piece> ListPieces(const TensorList& list) {
+  std::vector<Piece> pieces;
+  for (const TensorSlot& slot : list.slots) {
+    if (slot.vector != nullptr) {
+      pieces.push_back(WholeVector(slot));
+    } else {
+      AppendPieces(slot, &pieces);
+    }
+  }
+  return pieces;
+}
+
+// Of one worker: room for the largest piece.
+size_t StagingBytes(const std::vector<Piece>& pieces) {
+  size_t largest = 0;
+  for (const Piece& piece : pieces) {
+    largest = std::max(largest, static_cast<size_t>(piece.num_rows * piece.row_bytes));
+  }
+  return RoundUp(largest, size_t{64});
+}
+
 class Packer {
  public:
   Packer(const WeightSource& source, const WeightsOptions& options, std::byte* storage)
@@ -62,19 +83,11 @@ class Packer {
 };
 
 absl::Status Packer::Run(const TensorList& list, LoadProgress progress) {
-  std::vector<Piece> pieces;
-  for (const TensorSlot& slot : list.slots) {
-    if (slot.vector != nullptr) {
-      pieces.push_back(WholeVector(slot));
-    } else {
-      AppendPieces(slot, &pieces);
-    }
-  }
+  const std::vector<Piece> pieces = ListPieces(list);
+  staging_bytes_ = StagingBytes(pieces);
   uint64_t total_bytes = 0;
   for (const Piece& piece : pieces) {
-    const int64_t bytes = piece.num_rows * piece.row_bytes;
-    staging_bytes_ = std::max(staging_bytes_, RoundUp(static_cast<size_t>(bytes), size_t{64}));
-    total_bytes += static_cast<uint64_t>(bytes);
+    total_bytes += static_cast<uint64_t>(piece.num_rows * piece.row_bytes);
   }
   const int threads = options_.pool->num_threads();
   LLM_ASSIGN_OR_RETURN(
@@ -137,11 +150,20 @@ absl::Status CheckTensorBytes(const TensorSlot& slot) {
 
 absl::StatusOr<size_t> WeightsBytes(const WeightSource& source, const ModelConfig& config,
                                     const KernelTable& kernels) {
+  LLM_ASSIGN_OR_RETURN(const LoadBytes bytes, PlanLoad(source, config, kernels, 1));
+  return bytes.weights;
+}
+
+absl::StatusOr<LoadBytes> PlanLoad(const WeightSource& source, const ModelConfig& config,
+                                   const KernelTable& kernels, int num_threads) {
   Weights weights;
   LLM_ASSIGN_OR_RETURN(const TensorList list,
                        ListTensors(source, config, kernels.packed_bytes, &weights));
   for (const TensorSlot& slot : list.slots) LLM_RETURN_IF_ERROR(CheckTensorBytes(slot));
-  return list.total_bytes;
+  LoadBytes bytes;
+  bytes.weights = list.total_bytes;
+  bytes.staging = StagingBytes(ListPieces(list)) * static_cast<size_t>(num_threads);
+  return bytes;
 }
 
 absl::StatusOr<Weights> LoadWeights(const WeightSource& source, const ModelConfig& config,

@@ -63,6 +63,14 @@ using LoadProgress = absl::FunctionRef<absl::Status(uint64_t done_bytes, uint64_
 absl::StatusOr<size_t> WeightsBytes(const WeightSource& source, const ModelConfig& config,
                                     const KernelTable& kernels);
 
+struct LoadBytes {
+  size_t weights = 0;
+  size_t staging = 0;  // beside them, while LoadWeights runs
+};
+// The same with all that LoadWeights allocates.
+absl::StatusOr<LoadBytes> PlanLoad(const WeightSource& source, const ModelConfig& config,
+                                   const KernelTable& kernels, int num_threads);
+
 // Reads and packs everything, through at most 1 MiB (or one tile of rows) of staging memory per
 // thread. Values that are not finite pass: they show up as logits that are not.
 absl::StatusOr<Weights> LoadWeights(const WeightSource& source, const ModelConfig& config,

@@ -123,6 +123,11 @@ std::vector<TokenLogprob> TopLogprobs(const LogitsRow& row, int32_t num_logprobs
 
 }  // namespace
 
+void SetLogprobs(const LogitsRow& row, int32_t num_logprobs, SampledToken* token) {
+  token->logprob = row.logits[static_cast<size_t>(token->id)] - row.log_sum_exp;
+  token->top = TopLogprobs(row, num_logprobs);
+}
+
 absl::StatusOr<SampledToken> Sample(const LogitsRow& row, const SamplingParams& params,
                                     int64_t position) {
   if (row.argmax < 0 || !std::isfinite(row.max))
@@ -138,8 +143,7 @@ absl::StatusOr<SampledToken> Sample(const LogitsRow& row, const SamplingParams& 
     const Cut cut = FindCut(row, params, weigher);
     token.id = Draw(row.logits, weigher, cut, UniformAt(params.seed, position));
   }
-  token.logprob = row.logits[static_cast<size_t>(token.id)] - row.log_sum_exp;
-  token.top = TopLogprobs(row, params.num_logprobs);
+  SetLogprobs(row, params.num_logprobs, &token);
   return token;
 }
 

@@ -34,4 +34,7 @@ struct LogitsRow {
 absl::StatusOr<SampledToken> Sample(const LogitsRow& row, const SamplingParams& params,
                                     int64_t position);
 
+// Sets logprob and top of a token that was drawn from a changed row, from the unmodified `row`.
+void SetLogprobs(const LogitsRow& row, int32_t num_logprobs, SampledToken* token);
+
 }  // namespace llm

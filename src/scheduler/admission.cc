@@ -35,7 +35,7 @@ absl::Status SchedulerImpl::CheckFits(int64_t num_prompt_tokens, int64_t max_new
 }
 
 void SchedulerImpl::AdmitWaiting(Step* step) {
-  while (!waiting_.empty() && step->budget() > 0 &&
+  while (!waiting_.empty() && step->budget() > 0 && FreeLogitRows(step->plan) > 0 &&
          running_.size() < static_cast<size_t>(options_.max_sequences)) {
     Sequence* sequence = waiting_.front();
     const PrefixMatch match = MatchPrefix(*sequence);
@@ -47,8 +47,7 @@ void SchedulerImpl::AdmitWaiting(Step* step) {
     Insert(&running_, sequence);
     TakeMatch(match, sequence, &step->plan);
     if (sequence->max_computed_tokens == 0) sequence->stats.first_scheduled_ns = step->now_ns;
-    const int32_t length = std::min(step->budget(), LongestChunk(*sequence));
-    AddChunk(sequence, length, /*admitted=*/true, step);
+    AddChunk(sequence, ChunkLength(*sequence, *step), /*admitted=*/true, step);
   }
 }
 

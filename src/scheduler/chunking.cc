@@ -16,8 +16,7 @@ void SchedulerImpl::ScheduleRunning(bool decodes, Step* step) {
       continue;
     }
     if (!MakeRoom(sequence, step)) continue;  // it preempted itself: another one has its index now
-    const int32_t length = std::min(step->budget(), LongestChunk(*sequence));
-    AddChunk(sequence, length, /*admitted=*/false, step);
+    AddChunk(sequence, ChunkLength(*sequence, *step), /*admitted=*/false, step);
     ++i;
   }
 }
@@ -32,6 +31,25 @@ int32_t SchedulerImpl::LongestChunk(const Sequence& sequence) const {
     length = std::min(length, covered * options_.block_size - sequence.num_computed_tokens);
   }
   return static_cast<int32_t>(length);
+}
+
+// Rows that are left when each running sequence that is not in the plan yet has got one.
+int32_t SchedulerImpl::FreeLogitRows(const StepPlan& plan) const {
+  int32_t rows = std::max(options_.max_logit_rows, options_.max_sequences) -
+                 static_cast<int32_t>(running_.size() - plan.chunks.size());
+  for (const ScheduledChunk& chunk : plan.chunks) rows -= chunk.num_logits;
+  return rows;
+}
+
+// A scored chunk ends where the rows of logits do. It leaves one for a sequence that waits: a long
+// text must not keep others from being admitted.
+int32_t SchedulerImpl::ChunkLength(const Sequence& sequence, const Step& step) const {
+  const int32_t length = std::min(step.budget(), LongestChunk(sequence));
+  if (sequence.score_begin < 0) return length;
+  const int32_t own = 1;  // counted in as a running sequence's
+  const int32_t extra = FreeLogitRows(step.plan) - (waiting_.empty() ? 0 : 1);
+  const int32_t unscored = std::max(0, sequence.score_begin - sequence.num_computed_tokens);
+  return std::min(length, unscored + own + std::max(0, extra));
 }
 
 void SchedulerImpl::AddChunk(Sequence* sequence, int32_t length, bool admitted, Step* step) {
@@ -52,7 +70,11 @@ void SchedulerImpl::AddChunk(Sequence* sequence, int32_t length, bool admitted, 
   chunk.sequence = sequence;
   chunk.begin = sequence->num_computed_tokens;
   chunk.length = length;
-  chunk.num_logits = end == sequence->num_tokens() ? 1 : 0;
+  if (sequence->score_begin >= 0) {
+    chunk.num_logits = std::max(0, end - std::max(chunk.begin, sequence->score_begin));
+  } else {
+    chunk.num_logits = end == sequence->num_tokens() ? 1 : 0;
+  }
   step->plan.chunks.push_back(chunk);
   step->plan.undo.push_back(std::move(undo));
   step->plan.num_tokens += length;

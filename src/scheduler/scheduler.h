@@ -19,6 +19,7 @@ enum class SchedulingPolicy : int32_t { kFcfs = 0, kPriority = 1 };
 struct SchedulerOptions {
   int32_t max_sequences = 64;      // running at once
   int32_t max_context_tokens = 0;  // prompt + generated of one sequence
+  int32_t max_logit_rows = 0;      // of one step; raised to max_sequences
   int32_t block_size = 16;
   std::vector<KvGroupSpec> groups;
   std::vector<int> num_blocks;  // [groups]

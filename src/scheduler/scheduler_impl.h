@@ -65,6 +65,8 @@ class SchedulerImpl : public Scheduler {
   // chunking.cc
   void ScheduleRunning(bool decodes, Step* step);
   int32_t LongestChunk(const Sequence& sequence) const;
+  int32_t ChunkLength(const Sequence& sequence, const Step& step) const;
+  int32_t FreeLogitRows(const StepPlan& plan) const;
   void AddChunk(Sequence* sequence, int32_t length, bool admitted, Step* step);
 
   // preemption.cc

@@ -57,6 +57,11 @@ StopCriteria::Match StopCriteria::FindStop(absl::string_view delta) {
 StopCriteria::Result StopCriteria::Append(int32_t token, int32_t num_generated,
                                           absl::string_view delta, std::string* shown) {
   Result result;
+  if (num_generated <= params_->min_new_tokens) {
+    shown->append(delta.data(), delta.size());
+    if (num_generated >= params_->max_new_tokens) result.reason = FinishReason::kLength;
+    return result;
+  }
   const Match match = FindStop(delta);
   withheld_.append(delta.data(), delta.size());
   if (match.index >= 0) {

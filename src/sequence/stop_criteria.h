@@ -36,7 +36,7 @@ class StopCriteria {
   // `token` was generated as number `num_generated` (from 1), and `delta` is the text it completed.
   // Appends to `shown` what the user may see now. A stop string in the text ends it there, whatever
   // the token is. On kEndToken/kStopToken/kLength nothing is withheld any more. End and stop tokens
-  // end before length does.
+  // end before length does. The text of the first min_new_tokens tokens is searched for nothing.
   Result Append(int32_t token, int32_t num_generated, absl::string_view delta, std::string* shown);
   // The sequence ends for another reason: gives what is withheld.
   void Flush(std::string* shown);

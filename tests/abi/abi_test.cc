@@ -56,6 +56,71 @@ TEST_F(AbiTest, CallsBackWithUserDataInsideAManualStep) {
   EXPECT_EQ(finished, 1);
 }
 
+TEST_F(AbiTest, BiasPenaltiesAndTheLeastLengthReachTheSampler) {
+  Open(LLM_DRIVE_MANUAL);
+  const llm_logit_bias bias[] = {{9, 1000.0f}, {10, 980.0f}};
+  const auto answer = [&](auto change) {
+    llm_request request = Request(ids_);
+    request.logit_bias = bias;
+    request.num_logit_bias = 2;
+    request.logit_bias_size = sizeof(llm_logit_bias);
+    change(request);
+    llm_request_id id = 0;
+    EXPECT_EQ(llm_submit(engine_, &request, &id), LLM_OK) << llm_last_error();
+    RunAll();
+    std::vector<int32_t> ids;
+    for (const llm_event& event : Poll()) {
+      ids.insert(ids.end(), event.token_ids, event.token_ids + event.num_tokens);
+    }
+    return ids;
+  };
+  EXPECT_EQ(answer([](llm_request&) {}), (std::vector<int32_t>{9, 9, 9, 9}));
+  EXPECT_EQ(answer([](llm_request& r) { r.repetition_penalty = 4.0f; })[1], 10);
+  const auto frequency = [](llm_request& r) { r.frequency_penalty = 2.0f, r.max_new_tokens = 30; };
+  EXPECT_THAT(answer(frequency), ::testing::Contains(10)) << "within 2 x 30 logits of the bias";
+  const int32_t stop = 9;
+  const auto stopping = [&](llm_request& r) { r.stop_ids = &stop, r.num_stop_ids = 1; };
+  EXPECT_EQ(answer(stopping).size(), 1u);
+  EXPECT_EQ(answer([&](llm_request& r) {
+              stopping(r);
+              r.min_new_tokens = 2;
+            }),
+            (std::vector<int32_t>{10, 10, 9}));
+}
+
+TEST_F(AbiTest, ABadWordIsNeverDrawn) {
+  Open(LLM_DRIVE_MANUAL);
+  const char* word = "hello";
+  std::vector<int32_t> ids(16);
+  size_t count = 0;
+  ASSERT_EQ(llm_tokenize(model_, word, 5, 0, ids.data(), ids.size(), &count), LLM_OK);
+  const llm_logit_bias bias = {ids[0], 1000.0f};
+  llm_request request = Request(ids_);
+  request.logit_bias = &bias;
+  request.num_logit_bias = 1;
+  request.logit_bias_size = sizeof(bias);
+  std::string text;
+  llm_detokenize(model_, ids.data(), 1, 0, nullptr, 0, &count);
+  text.resize(count);
+  llm_detokenize(model_, ids.data(), 1, 0, text.data(), text.size(), &count);
+  const llm_string bad = {text.data(), text.size()};
+  for (const size_t num_bad_words : {0u, 1u}) {
+    request.bad_words = &bad;
+    request.num_bad_words = num_bad_words;
+    llm_request_id id = 0;
+    ASSERT_EQ(llm_submit(engine_, &request, &id), LLM_OK) << llm_last_error();
+    RunAll();
+    const std::vector<llm_event> events = Poll();
+    ASSERT_GT(events[0].num_tokens, 0u);
+    EXPECT_EQ(events[0].token_ids[0] == ids[0], num_bad_words == 0);
+  }
+  request.num_bad_words = 1;
+  request.bad_words = nullptr;
+  llm_request_id id = 0;
+  EXPECT_EQ(llm_submit(engine_, &request, &id), LLM_INVALID_ARGUMENT);
+  EXPECT_THAT(llm_last_error(), HasSubstr("bad_words"));
+}
+
 TEST_F(AbiTest, AFlushEmptiesThePrefixCache) {
   Open(LLM_DRIVE_MANUAL);
   const std::vector<int32_t> ids(40, 7);
@@ -121,6 +186,12 @@ TEST_F(AbiTest, WrongFieldsAreNamed) {
   refused([](llm_request& r) { r.choices = 2; }, LLM_UNIMPLEMENTED, "choices");
   refused([](llm_request& r) { r.adapter_id = 1; }, LLM_UNIMPLEMENTED, "adapter_id");
   refused([](llm_request& r) { r.kv_transfer = Str("x"); }, LLM_UNIMPLEMENTED, "kv_transfer");
+  refused([](llm_request& r) { r.reserved2 = 1; }, LLM_UNIMPLEMENTED, "reserved2");
+  const llm_logit_bias bias = {1, 1.0f};
+  refused([&](llm_request& r) { r.logit_bias = &bias, r.num_logit_bias = 1; }, LLM_INVALID_ARGUMENT,
+          "logit_bias_size");
+  refused([](llm_request& r) { r.presence_penalty = 5.0f; }, LLM_INVALID_ARGUMENT,
+          "presence_penalty");
   refused([](llm_request& r) { r.num_stop_strings = 1; }, LLM_INVALID_ARGUMENT, "stop_strings");
   refused([](llm_request& r) { r.max_new_tokens = 100000; }, LLM_INVALID_ARGUMENT, "100000");
   const int32_t outside[] = {1 << 20};

@@ -263,5 +263,37 @@ TEST_F(ModelOracleTest, AnyScheduleGivesEachRequestTheAnswerThatItHasAlone) {
   EXPECT_GT(totals.cached_tokens, 0u);
 }
 
+// A text that two requests of the same engine share with the score; they decode beside it.
+TEST_F(ModelOracleTest, AScoreIsTheSameAloneAndAmongOthers) {
+  for (const Configuration& configuration : AllConfigurations()) {
+    SCOPED_TRACE(testing::Message()
+                 << configuration.model << " " << configuration.kernels << " "
+                 << DTypeName(configuration.kv_dtype) << " threads " << configuration.num_threads);
+    const auto model = Model(configuration);
+    ASSERT_NE(model, nullptr);
+    Random random(7);
+    Submitted other;
+    MakeRequest(&random, &other);
+    std::vector<int32_t> text = RandomPrompt(&random);
+    text.resize(100, 9);
+    ScoreSpec spec;
+    spec.prompt_kind = PromptKind::kIds;
+    spec.ids = text;
+    auto alone = OpenEngine(model, AloneOptions(configuration));
+    ASSERT_TRUE(alone.ok()) << alone.status();
+    const auto expected = (*alone)->Score(spec);
+    ASSERT_TRUE(expected.ok()) << expected.status();
+    auto engine = OpenEngine(model, RandomOptions(configuration, &random));
+    ASSERT_TRUE(engine.ok()) << engine.status();
+    uint64_t id = 0;
+    for (int i = 0; i < 2; ++i) ASSERT_TRUE((*engine)->Submit(other.spec, &id).ok());
+    const auto scored = (*engine)->Score(spec);
+    ASSERT_TRUE(scored.ok()) << scored.status();
+    EXPECT_EQ(*scored, *expected);
+    EXPECT_TRUE((*alone)->Close().ok());
+    EXPECT_TRUE((*engine)->Close().ok());
+  }
+}
+
 }  // namespace
 }  // namespace llm

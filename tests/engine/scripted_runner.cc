@@ -47,12 +47,13 @@ void ScriptedRunner::CopyBlocks(const StepPlan& plan) {
   }
 }
 
-uint64_t ScriptedRunner::Compute(const ScheduledChunk& chunk, std::set<const uint64_t*>* written) {
+std::vector<uint64_t> ScriptedRunner::Compute(const ScheduledChunk& chunk,
+                                              std::set<const uint64_t*>* written) {
   const Sequence& sequence = *chunk.sequence;
-  uint64_t row = 0;
+  std::vector<uint64_t> rows;
   for (int32_t p = chunk.begin; p < chunk.begin + chunk.length; ++p) {
     const uint64_t token = static_cast<uint64_t>(sequence.tokens[static_cast<size_t>(p)]);
-    row = 0;
+    uint64_t row = 0;
     for (size_t g = 0; g < slots_.size(); ++g) {
       const int window = options_.groups[g].window;
       uint64_t* slot = Slot(g, sequence, p);
@@ -66,8 +67,9 @@ uint64_t ScriptedRunner::Compute(const ScheduledChunk& chunk, std::set<const uin
       for (int32_t q = std::max(0, p - window + 1); q <= p; ++q)
         row = Mix(row, *Slot(g, sequence, q));
     }
+    rows.push_back(row);
   }
-  return row;
+  return rows;
 }
 
 void ScriptedRunner::WriteRow(const ScheduledChunk& chunk, uint64_t hash) {
@@ -109,8 +111,9 @@ absl::StatusOr<StepLogits> ScriptedRunner::Execute(const StepPlan& plan) {
   int32_t tokens = 0;
   for (const ScheduledChunk& chunk : plan.chunks) {
     tokens += chunk.length;
-    const uint64_t hash = Compute(chunk, &written);
-    if (chunk.num_logits > 0) WriteRow(chunk, hash);
+    const std::vector<uint64_t> rows = Compute(chunk, &written);
+    const size_t first = rows.size() - static_cast<size_t>(chunk.num_logits);
+    for (size_t i = first; i < rows.size(); ++i) WriteRow(chunk, rows[i]);
   }
   if (tokens != plan.num_tokens) error_ = "num_tokens is not the sum of the chunks";
   StepLogits result;

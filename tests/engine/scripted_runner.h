@@ -41,7 +41,8 @@ class ScriptedRunner : public Runner {
  private:
   uint64_t* Slot(size_t group, const Sequence& sequence, int32_t position);
   void CopyBlocks(const StepPlan& plan);
-  uint64_t Compute(const ScheduledChunk& chunk, std::set<const uint64_t*>* written);
+  // The hash of each position of the chunk.
+  std::vector<uint64_t> Compute(const ScheduledChunk& chunk, std::set<const uint64_t*>* written);
   void WriteRow(const ScheduledChunk& chunk, uint64_t hash);
 
   const SchedulerOptions options_;

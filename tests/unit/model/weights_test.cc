@@ -53,6 +53,19 @@ TEST_F(WeightsTest, AllocatesExactlyWhatTheHeaderPredicts) {
   EXPECT_EQ(allocator_.allocated_bytes(), 0u);
 }
 
+TEST_F(WeightsTest, LoadsWithinThePlannedBytesAndNotWithinLess) {
+  const FakeWeightSource source = RandomModel({.architecture = "llama"});
+  const absl::StatusOr<ModelConfig> config = ReadModelConfig(source);
+  ASSERT_TRUE(config.ok()) << config.status();
+  const absl::StatusOr<LoadBytes> planned =
+      PlanLoad(source, *config, ReferenceKernels(), pool_->num_threads());
+  ASSERT_TRUE(planned.ok()) << planned.status();
+  allocator_.set_limit_bytes(planned->weights + planned->staging);
+  EXPECT_TRUE(Load(source).ok());
+  allocator_.set_limit_bytes(planned->weights + planned->staging - 1);
+  EXPECT_EQ(Load(source).status().code(), absl::StatusCode::kResourceExhausted);
+}
+
 TEST_F(WeightsTest, PacksAMatrixOfManyPiecesAsTheFileHasIt) {
   // 20,000 rows of 256 bytes are five pieces; the reference packs by copying.
   const FakeWeightSource source =

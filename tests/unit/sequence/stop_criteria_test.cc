@@ -52,6 +52,18 @@ TEST(StopCriteriaTest, EndsAtTheEndToken) {
   EXPECT_EQ(shown, "ax");
 }
 
+TEST(StopCriteriaTest, SearchesOnlyBehindTheLeastNumberOfTokens) {
+  StopParams params = Params({"ab"});
+  params.min_new_tokens = 2;
+  const Outcome run = Feed(params, {"ab", "xa", "bab", "never"});
+  EXPECT_EQ(run.shown, "abxab");
+  EXPECT_EQ(run.result.reason, FinishReason::kStopString);
+  params.max_new_tokens = 2;
+  const Outcome cut = Feed(params, {"ab", "ab", "never"});
+  EXPECT_EQ(cut.shown, "abab");
+  EXPECT_EQ(cut.result.reason, FinishReason::kLength);
+}
+
 TEST(StopCriteriaTest, EndsAtAStopToken) {
   const StopParams params = Params({}, 1);
   StopCriteria criteria(&params);

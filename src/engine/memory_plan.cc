@@ -1,0 +1,74 @@
+// Every number comes from the function that the open itself sizes by, so that the two cannot
+// differ.
+#include "src/engine/memory_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/kernel_table.h"
+#include "src/base/math.h"
+#include "src/base/status_macros.h"
+#include "src/engine/engine_plan.h"
+#include "src/engine/system_limits.h"
+#include "src/engine/tokenizer_from_gguf.h"
+
+namespace llm {
+namespace {
+
+absl::Status CheckLimit(const ModelOptions& options, const LoadBytes& bytes) {
+  const uint64_t needed = uint64_t{bytes.weights} + bytes.staging;
+  if (options.max_memory_bytes == 0 || needed <= options.max_memory_bytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "max_memory_bytes: ", options.max_memory_bytes, " is less than the ", bytes.weights,
+      " bytes of weights and ", bytes.staging, " of staging that loading the model needs"));
+}
+
+// The tables are built and measured: the header holds all that they are made from.
+absl::StatusOr<uint64_t> TokenizerBytes(const Metadata& metadata) {
+  LLM_ASSIGN_OR_RETURN(TokenizerSpec spec, TokenizerSpecFromGguf(metadata));
+  LLM_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
+                       Tokenizer::Create(std::move(spec)));
+  return tokenizer->size_bytes();
+}
+
+uint64_t EventBytes(const OpenOptions& options) {
+  const uint64_t requests = options.max_queued_requests != 0
+                                ? static_cast<uint64_t>(options.max_queued_requests)
+                                : static_cast<uint64_t>(QueueBounds().max_requests);
+  const uint64_t pending = options.max_pending_bytes != 0 ? options.max_pending_bytes
+                                                          : EngineOptions().max_pending_bytes;
+  return CheckedMul(requests, pending).value_or(UINT64_MAX);
+}
+
+}  // namespace
+
+absl::StatusOr<MemoryPlan> PlanMemory(std::unique_ptr<ModelFile> file, const ModelOptions& model,
+                                      const OpenOptions& engine) {
+  LLM_ASSIGN_OR_RETURN(const std::unique_ptr<WeightSource> source,
+                       OpenGguf(std::move(file), model.limits));
+  MemoryPlan plan;
+  LLM_ASSIGN_OR_RETURN(plan.tokenizer_bytes, TokenizerBytes(source->metadata()));
+  LLM_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(*source));
+  LLM_ASSIGN_OR_RETURN(const KernelTable* kernels, FindKernels(model.kernels));
+  const int threads = model.num_threads > 0 ? model.num_threads : UsableCores();
+  LLM_ASSIGN_OR_RETURN(const LoadBytes load, PlanLoad(*source, config, *kernels, threads));
+  LLM_RETURN_IF_ERROR(CheckLimit(model, load));
+  plan.weights_bytes = load.weights;
+  plan.loading_bytes = load.staging;
+  // The engine will find the model's memory taken.
+  const int64_t taken = static_cast<int64_t>(plan.weights_bytes + plan.tokenizer_bytes);
+  const int64_t available = std::max<int64_t>(0, AvailableMemoryBytes() - taken);
+  LLM_ASSIGN_OR_RETURN(const EnginePlan sized,
+                       PlanEngine(config, *kernels, model.float_activations, engine, available));
+  plan.kv_bytes = sized.kv_bytes;
+  plan.workspace_bytes = sized.workspace_bytes;
+  plan.event_bytes = EventBytes(engine);
+  plan.kv_tokens = sized.kv_tokens;
+  plan.max_context_tokens = sized.max_context_tokens;
+  plan.max_sequences = sized.runner.max_sequences;
+  plan.max_step_tokens = sized.runner.max_step_tokens;
+  return plan;
+}
+
+}  // namespace llm

@@ -1,0 +1,90 @@
+// A score is a request that computes its text and samples nothing: it goes through the scheduler as
+// all others do.
+#include "src/engine/score.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "src/base/status_macros.h"
+#include "src/engine/engine.h"
+
+namespace llm {
+
+absl::Status ScoreSink::TakeText(std::vector<int32_t>* ids) {
+  const int64_t size = static_cast<int64_t>(ids->size());
+  if (size < 2) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("score: a text of ", size, " tokens; at least 2 are needed"));
+  }
+  if (first_ < 1 || first_ >= size) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("first: ", first_, " is outside [1, ", size - 1, "]"));
+  }
+  last_id_ = ids->back();
+  ids->pop_back();
+  logprobs_.reserve(static_cast<size_t>(size - first_));
+  return absl::OkStatus();
+}
+
+absl::Status ScoreSink::Add(const ScoreRow& row) {
+  logprobs_.push_back(row.logprob);  // within the capacity that TakeText reserved
+  if (handler_.call == nullptr) return absl::OkStatus();
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (abandoned_) return absl::CancelledError("score: abandoned");
+  try {
+    if (handler_.call(handler_.host, handler_.user_data, row) == 0) return absl::OkStatus();
+  } catch (...) {
+    return absl::InternalError("score: the row callback threw an exception");
+  }
+  return absl::CancelledError("score: cancelled by the row callback");
+}
+
+void ScoreSink::Abandon() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  abandoned_ = true;
+}
+
+absl::StatusOr<std::vector<float>> Engine::Score(const ScoreSpec& score) {
+  const bool in_step = thread_.get_id() == std::this_thread::get_id();
+  if (in_step || (options_.manual && dispatcher_->InCallback())) {
+    return absl::FailedPreconditionError("score: called inside a step of this engine");
+  }
+  RequestSpec spec;
+  spec.prompt_kind = score.prompt_kind;
+  spec.text = score.text;
+  spec.prompt_ids = score.ids;
+  spec.parse_special = score.parse_special;
+  spec.max_new_tokens = 1;  // the last token's place, which nothing is written to
+  spec.use_prefix_cache = false;
+  spec.priority = score.priority;
+  spec.queue = std::make_shared<CompletionQueue>(options_.manual);
+  spec.score = std::make_shared<ScoreSink>(score.first, score.handler);
+  uint64_t id = 0;
+  LLM_RETURN_IF_ERROR(Submit(spec, &id));
+  LLM_RETURN_IF_ERROR(WaitForScore(spec, id));
+  return spec.score->TakeLogprobs();
+}
+
+// Manual drive: this thread runs the steps, of all requests.
+absl::Status Engine::WaitForScore(const RequestSpec& spec, uint64_t id) {
+  bool finished = false;
+  absl::Status result;
+  while (true) {
+    absl::Status stepped;
+    if (options_.manual) stepped = Step().status();
+    const auto receive = [&](size_t, const Event& event) {
+      if (event.type != EventType::kFinished) return;
+      finished = true;
+      result = absl::Status(event.status, event.message);
+    };
+    const absl::Status polled = spec.queue->Poll(1, options_.manual ? 0 : -1, receive).status();
+    if (finished) return result;
+    if (stepped.ok()) stepped = polled;
+    if (stepped.ok()) continue;
+    spec.score->Abandon();
+    (void)Cancel(id);
+    return stepped;
+  }
+}
+
+}  // namespace llm
