@@ -369,6 +369,22 @@ typedef struct llm_metrics_snapshot {
   uint64_t cached_blocks_current;
   uint64_t kv_bytes_current;
   uint64_t memory_bytes_current; /* counted by the engine's allocator: KV, workspace, event buffers */
+  uint64_t busy_ns_total; /* the engine at work: the sum of the next six, which are the parts of a step */
+  uint64_t admit_ns_total;
+  uint64_t schedule_ns_total;
+  uint64_t forward_ns_total;
+  uint64_t sample_ns_total;
+  uint64_t commit_ns_total;
+  uint64_t deliver_ns_total;
+  uint64_t prompt_tokens_total;             /* of requests that got a token */
+  uint64_t stopped_requests_total;          /* finished by an end token, a stop token or a stop string */
+  uint64_t length_requests_total;           /* finished by their length */
+  uint64_t rejected_full_requests_total;    /* LLM_RESOURCE_EXHAUSTED; the next two are the rest of the rejected */
+  uint64_t rejected_invalid_requests_total; /* LLM_INVALID_ARGUMENT */
+  uint64_t rejected_other_requests_total;
+  uint64_t deadline_queue_requests_total;   /* deadlines that passed before the first step; with the next two, all */
+  uint64_t deadline_prefill_requests_total; /* before the first token */
+  uint64_t deadline_decode_requests_total;
 } llm_metrics_snapshot;
 
 static inline void llm_metrics_snapshot_init(llm_metrics_snapshot* metrics) {
@@ -377,6 +393,38 @@ static inline void llm_metrics_snapshot_init(llm_metrics_snapshot* metrics) {
 }
 /* One consistent copy, as of the end of the last step. */
 LLM_API llm_status llm_metrics(const llm_engine* engine, llm_metrics_snapshot* metrics);
+
+#define LLM_HISTOGRAM_STEP_TOKENS 0      /* of a step */
+#define LLM_HISTOGRAM_STEP_SEQUENCES 1   /* the batch that a step achieved */
+#define LLM_HISTOGRAM_QUEUE_TIME 2       /* ns; submit to first scheduled, of requests that ended */
+#define LLM_HISTOGRAM_TTFT 3             /* ns; submit to first token */
+#define LLM_HISTOGRAM_TOKEN_GAP 4        /* ns; between two tokens of a request */
+#define LLM_HISTOGRAM_COMPLETION_TIME 5  /* ns; submit to end, whatever the reason */
+#define LLM_HISTOGRAM_PREFILL_TIME 6     /* ns; first scheduled to first token */
+#define LLM_HISTOGRAM_DECODE_TIME 7      /* ns; first token to end */
+#define LLM_HISTOGRAM_PROMPT_TOKENS 8    /* of a request that ended */
+#define LLM_HISTOGRAM_GENERATED_TOKENS 9 /* likewise */
+
+typedef struct llm_histogram {
+  uint32_t struct_size;
+  uint32_t num_buckets;   /* the last has no upper edge */
+  const uint64_t* edges;  /* [num_buckets - 1], rising, fixed, as long as the library is loaded */
+  uint64_t count;         /* the sum of the buckets */
+  uint64_t sum;           /* of the values */
+  uint64_t buckets[32];   /* [num_buckets]; i holds values above edges[i - 1] and up to edges[i] */
+} llm_histogram;
+
+static inline void llm_histogram_init(llm_histogram* histogram) {
+  memset(histogram, 0, sizeof(*histogram));
+  histogram->struct_size = (uint32_t)sizeof(*histogram);
+}
+/* One histogram, LLM_HISTOGRAM_*, as of the end of the last step. LLM_INVALID_ARGUMENT: no such one. */
+LLM_API llm_status llm_metrics_histogram(const llm_engine* engine, uint32_t which, llm_histogram* histogram);
+
+/* Every counter and histogram as Prometheus text (version 0.0.4): vLLM's names where it has the same, `inlay:` else; labels
+ * model_name and engine. *size is the whole size in bytes, of which min(*size, capacity) are written, without a terminator.
+ * Numbers grow between calls: leave room, and call again when *size > capacity. */
+LLM_API llm_status llm_metrics_text(const llm_engine* engine, char* text, size_t capacity, size_t* size);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -136,7 +136,8 @@ EngineMetrics Engine::Metrics() const {
   const RequestQueue::Counters intake =
       queue_.counters();  // after the loop's: never fewer submitted than finished
   metrics.submitted_requests_total = intake.submitted_total;
-  metrics.rejected_requests_total = intake.rejected_total;
+  metrics.rejected = intake.rejected;
+  metrics.rejected_requests_total = intake.rejected.total();
   metrics.callback_ns_total = dispatcher_->callback_ns_total();
   metrics.total_blocks_current = static_cast<uint64_t>(counters.scheduler.free_blocks_current) +
                                  static_cast<uint64_t>(counters.scheduler.held_blocks_current) +

@@ -15,6 +15,7 @@
 #include "src/engine/callback_dispatcher.h"
 #include "src/engine/completion_queue.h"
 #include "src/engine/metrics.h"
+#include "src/engine/metrics_text.h"
 #include "src/engine/model_text.h"
 #include "src/engine/request_queue.h"
 #include "src/engine/request_spec.h"
@@ -41,6 +42,7 @@ struct EngineParts {
   std::unique_ptr<Runner> runner;
   std::function<uint64_t()> memory_bytes;  // counted by the engine's allocator; may be null
   uint64_t kv_bytes = 0;
+  MetricsLabels labels;
 };
 
 class Engine {
@@ -67,6 +69,7 @@ class Engine {
 
   const std::shared_ptr<CompletionQueue>& queue() const { return own_queue_; }
   EngineMetrics Metrics() const;
+  const MetricsLabels& labels() const { return parts_.labels; }
   const ModelText& text() const { return parts_.text; }
 
   // For tests, between steps of a manually driven engine.

@@ -31,7 +31,7 @@ absl::Status Engine::Submit(const RequestSpec& spec, uint64_t* id) {
     status = QueuePlace::Reserve(queue_.usage(), TokenBound(spec, bytes), &place);
   }
   if (status.ok()) status = SubmitReserved(spec, std::move(place), id);
-  if (!status.ok()) queue_.CountRejected();
+  if (!status.ok()) queue_.CountRejected(status.code());
   return status;
 }
 

@@ -19,7 +19,10 @@ StepLoop::StepLoop(const StepLoopOptions& options, RequestQueue* queue, Schedule
       runner_(runner),
       clock_(clock),
       logger_(logger),
-      out_of_memory_(absl::InternalError("the engine ran out of memory")) {}
+      out_of_memory_(absl::InternalError("the engine ran out of memory")),
+      laps_(clock) {
+  PublishCounters();  // the blocks are there before the first step
+}
 
 bool StepLoop::RunStep() {
   if (!healthy()) return false;
@@ -34,9 +37,11 @@ bool StepLoop::RunStep() {
 }
 
 bool StepLoop::RunStepOrThrow() {
-  const int64_t start_ns = clock_->NowNs();
+  const int64_t start_ns = laps_.Begin();
   bool worked = Admit();
+  laps_.End(StepPart::kAdmit);
   StepPlan plan = Schedule();
+  laps_.End(StepPart::kSchedule);
   if (!plan.chunks.empty()) {
     worked = true;
     const absl::Status status = Compute(plan);
@@ -45,12 +50,12 @@ bool StepLoop::RunStepOrThrow() {
     } else {
       HandleFailedStep(plan, status);
     }
-    counters_.step_ns_total += static_cast<uint64_t>(clock_->NowNs() - start_ns);
+    counters_.step_ns_total += static_cast<uint64_t>(laps_.End(StepPart::kCommit) - start_ns);
   } else if (HasRunnable()) {
     Fail(absl::InternalError("the scheduler has requests but plans nothing"));
     return true;
   }
-  Deliver();
+  Deliver(worked);
   return worked;
 }
 

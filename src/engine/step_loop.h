@@ -80,6 +80,8 @@ class StepLoop {
   void CommitRow(ActiveRequest* request, const SampledToken& token);
   void StageToken(ActiveRequest* request, const SampledToken& token);
   void CountStep(const StepPlan& plan);
+  // REQUIRES: the request's stats are those before this token.
+  void CountToken(const ActiveRequest& request, int64_t now_ns);
 
   // step_end.cc
   void End(ActiveRequest* request, FinishReason reason, const absl::Status& status,
@@ -88,7 +90,8 @@ class StepLoop {
   void SweepEnded();
   void PushDeltas();
   void PauseIfSlow(ActiveRequest* request);
-  void Deliver();
+  // `worked`: the time since the step began counts as busy.
+  void Deliver(bool worked);
   void HandleFailedStep(const StepPlan& plan, const absl::Status& status);
   void Fail(const absl::Status& status);
   void SendFinish(ActiveRequest* request);
@@ -115,6 +118,7 @@ class StepLoop {
   int32_t last_step_tokens_ = 0;
   std::atomic<bool> healthy_{true};
 
+  StepLaps laps_;  // of this step
   StepCounters counters_;
   mutable std::mutex published_mutex_;
   Counters published_;
