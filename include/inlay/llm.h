@@ -426,6 +426,14 @@ LLM_API llm_status llm_metrics_histogram(const llm_engine* engine, uint32_t whic
  * Numbers grow between calls: leave room, and call again when *size > capacity. */
 LLM_API llm_status llm_metrics_text(const llm_engine* engine, char* text, size_t capacity, size_t* size);
 
+/* Records steps with their parts, requests with their stages, submits and callbacks, until llm_trace_stop or the close of the engine
+ * writes them to the file at `path`, which is created or emptied now, as Chrome's trace format (JSON; Perfetto opens it). Requests
+ * appear when they end. Holds up to 128 Ki spans in some 10 MB; later ones are counted in otherData.dropped_spans.
+ * LLM_FAILED_PRECONDITION: one is running; LLM_NOT_FOUND, LLM_PERMISSION_DENIED, ...: the path. */
+LLM_API llm_status llm_trace_start(llm_engine* engine, const char* path, size_t path_size);
+/* LLM_FAILED_PRECONDITION: none is running; LLM_DATA_LOSS: the file is incomplete (a full disk). */
+LLM_API llm_status llm_trace_stop(llm_engine* engine);
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif

@@ -33,9 +33,9 @@ Engine::Engine(EngineParts parts, const EngineOptions& options)
       options_(options),
       queue_(options.bounds, std::make_shared<Waker>()),
       own_queue_(std::make_shared<CompletionQueue>(options.manual)),
-      dispatcher_(std::make_shared<CallbackDispatcher>(parts_.clock)),
+      dispatcher_(std::make_shared<CallbackDispatcher>(parts_.clock, &trace_)),
       loop_(LoopOptions(parts_, options), &queue_, parts_.scheduler.get(), parts_.runner.get(),
-            parts_.clock.get(), options.logger) {}
+            parts_.clock.get(), &trace_, options.logger) {}
 
 Engine::~Engine() {
   queue_.Close();
@@ -124,6 +124,10 @@ absl::Status Engine::Close() {
   LLM_RETURN_IF_ERROR(Shutdown(-1));
   if (thread_.joinable()) thread_.join();
   dispatcher_->Stop();
+  if (trace_.on()) {
+    const absl::Status written = trace_.Stop();
+    if (!written.ok()) options_.logger.Error(written.message());
+  }
   return absl::OkStatus();
 }
 

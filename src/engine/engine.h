@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "src/base/clock.h"
 #include "src/base/log.h"
+#include "src/base/trace.h"
 #include "src/engine/callback_dispatcher.h"
 #include "src/engine/completion_queue.h"
 #include "src/engine/metrics.h"
@@ -70,6 +71,8 @@ class Engine {
   const std::shared_ptr<CompletionQueue>& queue() const { return own_queue_; }
   EngineMetrics Metrics() const;
   const MetricsLabels& labels() const { return parts_.labels; }
+  // Written at Close when it is still on.
+  TraceRecorder& trace() { return trace_; }
   const ModelText& text() const { return parts_.text; }
 
   // For tests, between steps of a manually driven engine.
@@ -83,6 +86,7 @@ class Engine {
   int64_t IdleTimeoutNs() const;
 
   // engine_submit.cc
+  void TraceSubmit(int64_t start_ns, uint64_t id);
   absl::Status SubmitReserved(const RequestSpec& spec, QueuePlace place, uint64_t* id);
   absl::StatusOr<Request> MakeRequest(const RequestSpec& spec, QueuePlace* place) const;
   absl::StatusOr<std::vector<int32_t>> Tokenize(const RequestSpec& spec, QueuePlace* place) const;
@@ -94,6 +98,7 @@ class Engine {
 
   EngineParts parts_;
   const EngineOptions options_;
+  TraceRecorder trace_;
   RequestQueue queue_;
   const std::shared_ptr<CompletionQueue> own_queue_;
   const std::shared_ptr<CallbackDispatcher> dispatcher_;

@@ -132,11 +132,14 @@ void StepLoop::Deliver(bool worked) {
   ended_.clear();
   // This last bit shows in the next step's copy.
   laps_.End(StepPart::kDeliver);
-  if (worked) laps_.AddTo(&counters_.part_ns_total);
+  if (!worked) return;
+  laps_.AddTo(&counters_.part_ns_total);
+  TraceStep();
 }
 
 void StepLoop::SendFinish(ActiveRequest* request) {
   if (std::exchange(request->finish_sent, true)) return;
+  TraceRequest(*request);
   request->sink->Finish(request->outbox, MakeFinish(*request), request->end_status.message());
 }
 

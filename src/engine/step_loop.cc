@@ -12,12 +12,13 @@
 namespace llm {
 
 StepLoop::StepLoop(const StepLoopOptions& options, RequestQueue* queue, Scheduler* scheduler,
-                   Runner* runner, const Clock* clock, Logger logger)
+                   Runner* runner, const Clock* clock, TraceRecorder* trace, Logger logger)
     : options_(options),
       queue_(queue),
       scheduler_(scheduler),
       runner_(runner),
       clock_(clock),
+      trace_(trace),
       logger_(logger),
       out_of_memory_(absl::InternalError("the engine ran out of memory")),
       laps_(clock) {
@@ -117,6 +118,7 @@ StepPlan StepLoop::Schedule() {
   // A plan that only preempted is empty; with what that freed, the next one is not.
   if (plan.chunks.empty() && HasRunnable()) plan = scheduler_->Plan(budget, clock_->NowNs());
   last_step_tokens_ = plan.num_tokens;
+  last_step_sequences_ = plan.chunks.size();
   return plan;
 }
 
