@@ -4,6 +4,7 @@
 
 #include "inlay/llm.h"
 #include "src/engine/events.h"
+#include "src/engine/histograms.h"
 
 #define LLM_SIZE(type, bytes) static_assert(sizeof(type) == (bytes))
 #define LLM_OFFSET(type, field, bytes) static_assert(offsetof(type, field) == (bytes))
@@ -194,7 +195,7 @@ LLM_OFFSET(llm_score_request, priority, 48);
 LLM_OFFSET(llm_score_request, reserved, 52);
 LLM_OFFSET(llm_score_request, on_row, 56);
 LLM_OFFSET(llm_score_request, user_data, 64);
-LLM_SIZE(llm_metrics_snapshot, 248);
+LLM_SIZE(llm_metrics_snapshot, 376);
 LLM_OFFSET(llm_metrics_snapshot, struct_size, 0);
 LLM_OFFSET(llm_metrics_snapshot, healthy, 4);
 LLM_OFFSET(llm_metrics_snapshot, steps_total, 8);
@@ -227,6 +228,29 @@ LLM_OFFSET(llm_metrics_snapshot, held_blocks_current, 216);
 LLM_OFFSET(llm_metrics_snapshot, cached_blocks_current, 224);
 LLM_OFFSET(llm_metrics_snapshot, kv_bytes_current, 232);
 LLM_OFFSET(llm_metrics_snapshot, memory_bytes_current, 240);
+LLM_OFFSET(llm_metrics_snapshot, busy_ns_total, 248);
+LLM_OFFSET(llm_metrics_snapshot, admit_ns_total, 256);
+LLM_OFFSET(llm_metrics_snapshot, schedule_ns_total, 264);
+LLM_OFFSET(llm_metrics_snapshot, forward_ns_total, 272);
+LLM_OFFSET(llm_metrics_snapshot, sample_ns_total, 280);
+LLM_OFFSET(llm_metrics_snapshot, commit_ns_total, 288);
+LLM_OFFSET(llm_metrics_snapshot, deliver_ns_total, 296);
+LLM_OFFSET(llm_metrics_snapshot, prompt_tokens_total, 304);
+LLM_OFFSET(llm_metrics_snapshot, stopped_requests_total, 312);
+LLM_OFFSET(llm_metrics_snapshot, length_requests_total, 320);
+LLM_OFFSET(llm_metrics_snapshot, rejected_full_requests_total, 328);
+LLM_OFFSET(llm_metrics_snapshot, rejected_invalid_requests_total, 336);
+LLM_OFFSET(llm_metrics_snapshot, rejected_other_requests_total, 344);
+LLM_OFFSET(llm_metrics_snapshot, deadline_queue_requests_total, 352);
+LLM_OFFSET(llm_metrics_snapshot, deadline_prefill_requests_total, 360);
+LLM_OFFSET(llm_metrics_snapshot, deadline_decode_requests_total, 368);
+LLM_SIZE(llm_histogram, 288);
+LLM_OFFSET(llm_histogram, struct_size, 0);
+LLM_OFFSET(llm_histogram, num_buckets, 4);
+LLM_OFFSET(llm_histogram, edges, 8);
+LLM_OFFSET(llm_histogram, count, 16);
+LLM_OFFSET(llm_histogram, sum, 24);
+LLM_OFFSET(llm_histogram, buckets, 32);
 
 // What events lend from the engine as it lies.
 #define LLM_SAME(ours, theirs, field) \
@@ -246,3 +270,17 @@ LLM_SAME(llm::RequestStats, llm_request_stats, seed);
 static_assert(sizeof(llm::TokenLogprob) == sizeof(llm_logprob));
 LLM_SAME(llm::TokenLogprob, llm_logprob, id);
 LLM_SAME(llm::TokenLogprob, llm_logprob, logprob);
+
+#define LLM_HISTOGRAM(number, id) \
+  static_assert(static_cast<uint32_t>(llm::HistogramId::id) == (number))
+LLM_HISTOGRAM(LLM_HISTOGRAM_STEP_TOKENS, kStepTokens);
+LLM_HISTOGRAM(LLM_HISTOGRAM_STEP_SEQUENCES, kStepSequences);
+LLM_HISTOGRAM(LLM_HISTOGRAM_QUEUE_TIME, kQueueTime);
+LLM_HISTOGRAM(LLM_HISTOGRAM_TTFT, kTtft);
+LLM_HISTOGRAM(LLM_HISTOGRAM_TOKEN_GAP, kTokenGap);
+LLM_HISTOGRAM(LLM_HISTOGRAM_COMPLETION_TIME, kCompletionTime);
+LLM_HISTOGRAM(LLM_HISTOGRAM_PREFILL_TIME, kPrefillTime);
+LLM_HISTOGRAM(LLM_HISTOGRAM_DECODE_TIME, kDecodeTime);
+LLM_HISTOGRAM(LLM_HISTOGRAM_PROMPT_TOKENS, kPromptTokens);
+LLM_HISTOGRAM(LLM_HISTOGRAM_GENERATED_TOKENS, kGeneratedTokens);
+static_assert(sizeof(llm_histogram::buckets) / sizeof(uint64_t) > llm::kMaxHistogramEdges);

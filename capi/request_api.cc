@@ -1,9 +1,7 @@
-// llm_submit, llm_cancel and llm_metrics.
+// llm_submit and llm_cancel.
 #include "capi/boundary.h"
 #include "capi/handles.h"
-#include "capi/translate_engine.h"
 #include "capi/translate_request.h"
-#include "capi/versioned_struct.h"
 #include "inlay/llm.h"
 #include "src/base/status_macros.h"
 
@@ -23,14 +21,5 @@ extern "C" llm_status llm_cancel(llm_engine* engine, llm_request_id id) {
   return llm::Boundary([&]() -> absl::Status {
     LLM_RETURN_IF_NULL(engine);
     return engine->engine->Cancel(id);
-  });
-}
-
-extern "C" llm_status llm_metrics(const llm_engine* engine, llm_metrics_snapshot* metrics) {
-  return llm::Boundary([&]() -> absl::Status {
-    LLM_RETURN_IF_NULL(engine);
-    LLM_RETURN_IF_NULL(metrics);
-    return llm::WriteStruct("llm_metrics_snapshot",
-                            llm::TranslateMetrics(engine->engine->Metrics()), metrics);
   });
 }

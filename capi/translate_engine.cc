@@ -76,43 +76,4 @@ absl::Status TranslateEngineOptions(const llm_engine_options* given, OpenOptions
   return absl::OkStatus();
 }
 
-llm_metrics_snapshot TranslateMetrics(const EngineMetrics& metrics) {
-  llm_metrics_snapshot c;
-  llm_metrics_snapshot_init(&c);
-  const StepCounters& step = metrics.step;
-  const SchedulerCounters& scheduler = metrics.scheduler;
-  c.healthy = metrics.healthy ? 1 : 0;
-  c.steps_total = step.steps_total;
-  c.failed_steps_total = step.failed_steps_total;
-  c.scheduled_tokens_total = step.scheduled_tokens_total;
-  c.computed_tokens_total = step.computed_tokens_total;
-  c.cached_tokens_total = scheduler.cached_tokens_total;
-  c.queried_tokens_total = scheduler.queried_tokens_total;
-  c.generated_tokens_total = step.generated_tokens_total;
-  c.recomputed_tokens_total = scheduler.recomputed_tokens_total;
-  c.rehit_tokens_total = scheduler.rehit_tokens_total;
-  c.preemptions_total = scheduler.preemptions_total;
-  c.evicted_blocks_total = scheduler.evicted_blocks_total;
-  c.submitted_requests_total = metrics.submitted_requests_total;
-  c.finished_requests_total = step.finished_requests_total;
-  c.cancelled_requests_total = step.cancelled_requests_total;
-  c.deadline_requests_total = step.deadline_requests_total;
-  c.rejected_requests_total = metrics.rejected_requests_total;
-  c.failed_requests_total = step.failed_requests_total;
-  c.queue_ns_total = step.queue_ns_total;
-  c.ttft_ns_total = step.ttft_ns_total;
-  c.ttft_requests_total = step.ttft_requests_total;
-  c.step_ns_total = step.step_ns_total;
-  c.callback_ns_total = metrics.callback_ns_total;
-  c.running_current = static_cast<uint64_t>(scheduler.running_current);
-  c.waiting_current = static_cast<uint64_t>(scheduler.waiting_current) + step.paused_current;
-  c.total_blocks_current = metrics.total_blocks_current;
-  c.free_blocks_current = static_cast<uint64_t>(scheduler.free_blocks_current);
-  c.held_blocks_current = static_cast<uint64_t>(scheduler.held_blocks_current);
-  c.cached_blocks_current = static_cast<uint64_t>(scheduler.cached_blocks_current);
-  c.kv_bytes_current = metrics.kv_bytes_current;
-  c.memory_bytes_current = metrics.memory_bytes_current;
-  return c;
-}
-
 }  // namespace llm

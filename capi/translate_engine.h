@@ -1,4 +1,4 @@
-// llm_engine_options to OpenOptions, and EngineMetrics to llm_metrics_snapshot.
+// llm_engine_options to OpenOptions.
 #pragma once
 
 #include "absl/status/status.h"
@@ -9,7 +9,5 @@ namespace llm {
 
 // `given` may be NULL: all defaults.
 absl::Status TranslateEngineOptions(const llm_engine_options* given, OpenOptions* options);
-
-llm_metrics_snapshot TranslateMetrics(const EngineMetrics& metrics);
 
 }  // namespace llm

@@ -183,6 +183,19 @@ class Engine {
     llm_metrics_snapshot_init(metrics);
     return Status(llm_metrics(engine_, metrics));
   }
+  Status GetHistogram(uint32_t which, llm_histogram* histogram) const {
+    llm_histogram_init(histogram);
+    return Status(llm_metrics_histogram(engine_, which, histogram));
+  }
+  Status GetMetricsText(std::string* text) const {
+    return internal::ReadAll(text, [&](char* data, size_t capacity, size_t* size) {
+      return llm_metrics_text(engine_, data, capacity, size);
+    });
+  }
+  Status StartTrace(std::string_view path) {
+    return Status(llm_trace_start(engine_, path.data(), path.size()));
+  }
+  Status StopTrace() { return Status(llm_trace_stop(engine_)); }
 
   llm_queue* queue() const { return llm_engine_queue(engine_); }
   llm_engine* get() const { return engine_; }

@@ -44,6 +44,7 @@ struct ActiveRequest : Sequence {
   FinishReason reason = FinishReason::kNone;
   absl::Status end_status;
   int32_t stop_index = -1;
+  int64_t end_ns = 0;
   bool finish_sent = false;
 
  private:

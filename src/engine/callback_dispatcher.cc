@@ -72,8 +72,16 @@ void CallbackDispatcher::Call(const TakenEvent& taken) {
     outbox->waker->Wake();
   }
   calling_thread_.store(std::thread::id());
-  callback_ns_total_.fetch_add(static_cast<uint64_t>(clock_->NowNs() - start_ns),
-                               std::memory_order_relaxed);
+  const int64_t end_ns = clock_->NowNs();
+  callback_ns_total_.fetch_add(static_cast<uint64_t>(end_ns - start_ns), std::memory_order_relaxed);
+  if (!trace_->on()) return;
+  TraceSpan span;
+  span.name = "callback";
+  span.role = "delivery";
+  span.begin_ns = start_ns;
+  span.end_ns = end_ns;
+  span.args[0] = {"request", static_cast<int64_t>(outbox->id)};
+  trace_->Add({span});
 }
 
 }  // namespace llm

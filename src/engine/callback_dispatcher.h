@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "src/base/clock.h"
+#include "src/base/trace.h"
 #include "src/engine/delivery.h"
 #include "src/engine/wait_deadline.h"
 
@@ -16,7 +17,9 @@ namespace llm {
 
 class CallbackDispatcher : public EventSink {
  public:
-  explicit CallbackDispatcher(std::shared_ptr<const Clock> clock) : clock_(std::move(clock)) {}
+  // `trace` lives until Stop.
+  CallbackDispatcher(std::shared_ptr<const Clock> clock, TraceRecorder* trace)
+      : clock_(std::move(clock)), trace_(trace) {}
   // REQUIRES: not inside a callback.
   ~CallbackDispatcher() override { Stop(); }
 
@@ -39,6 +42,7 @@ class CallbackDispatcher : public EventSink {
   void Call(const TakenEvent& taken);
 
   const std::shared_ptr<const Clock> clock_;
+  TraceRecorder* const trace_;
   std::condition_variable ready_;
   bool stop_ = false;
   bool busy_ = false;

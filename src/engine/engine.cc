@@ -33,9 +33,9 @@ Engine::Engine(EngineParts parts, const EngineOptions& options)
       options_(options),
       queue_(options.bounds, std::make_shared<Waker>()),
       own_queue_(std::make_shared<CompletionQueue>(options.manual)),
-      dispatcher_(std::make_shared<CallbackDispatcher>(parts_.clock)),
+      dispatcher_(std::make_shared<CallbackDispatcher>(parts_.clock, &trace_)),
       loop_(LoopOptions(parts_, options), &queue_, parts_.scheduler.get(), parts_.runner.get(),
-            parts_.clock.get(), options.logger) {}
+            parts_.clock.get(), &trace_, options.logger) {}
 
 Engine::~Engine() {
   queue_.Close();
@@ -131,6 +131,10 @@ absl::Status Engine::Close() {
   LLM_RETURN_IF_ERROR(Shutdown(-1));
   if (thread_.joinable()) thread_.join();
   dispatcher_->Stop();
+  if (trace_.on()) {
+    const absl::Status written = trace_.Stop();
+    if (!written.ok()) options_.logger.Error(written.message());
+  }
   return absl::OkStatus();
 }
 
@@ -143,7 +147,8 @@ EngineMetrics Engine::Metrics() const {
   const RequestQueue::Counters intake =
       queue_.counters();  // after the loop's: never fewer submitted than finished
   metrics.submitted_requests_total = intake.submitted_total;
-  metrics.rejected_requests_total = intake.rejected_total;
+  metrics.rejected = intake.rejected;
+  metrics.rejected_requests_total = intake.rejected.total();
   metrics.callback_ns_total = dispatcher_->callback_ns_total();
   metrics.total_blocks_current = static_cast<uint64_t>(counters.scheduler.free_blocks_current) +
                                  static_cast<uint64_t>(counters.scheduler.held_blocks_current) +

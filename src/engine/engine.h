@@ -13,9 +13,11 @@
 #include "absl/status/statusor.h"
 #include "src/base/clock.h"
 #include "src/base/log.h"
+#include "src/base/trace.h"
 #include "src/engine/callback_dispatcher.h"
 #include "src/engine/completion_queue.h"
 #include "src/engine/metrics.h"
+#include "src/engine/metrics_text.h"
 #include "src/engine/model_text.h"
 #include "src/engine/request_queue.h"
 #include "src/engine/request_spec.h"
@@ -43,6 +45,7 @@ struct EngineParts {
   std::unique_ptr<Runner> runner;
   std::function<uint64_t()> memory_bytes;  // counted by the engine's allocator; may be null
   uint64_t kv_bytes = 0;
+  MetricsLabels labels;
 };
 
 class Engine {
@@ -75,6 +78,9 @@ class Engine {
 
   const std::shared_ptr<CompletionQueue>& queue() const { return own_queue_; }
   EngineMetrics Metrics() const;
+  const MetricsLabels& labels() const { return parts_.labels; }
+  // Written at Close when it is still on.
+  TraceRecorder& trace() { return trace_; }
   const ModelText& text() const { return parts_.text; }
 
   // For tests, between steps of a manually driven engine.
@@ -88,6 +94,7 @@ class Engine {
   int64_t IdleTimeoutNs() const;
 
   // engine_submit.cc
+  void TraceSubmit(int64_t start_ns, uint64_t id);
   absl::Status SubmitReserved(const RequestSpec& spec, QueuePlace place, uint64_t* id);
   absl::StatusOr<Request> MakeRequest(const RequestSpec& spec, QueuePlace* place) const;
   absl::StatusOr<std::vector<int32_t>> Tokenize(const RequestSpec& spec, QueuePlace* place) const;
@@ -101,6 +108,7 @@ class Engine {
 
   EngineParts parts_;
   const EngineOptions options_;
+  TraceRecorder trace_;
   RequestQueue queue_;
   const std::shared_ptr<CompletionQueue> own_queue_;
   const std::shared_ptr<CallbackDispatcher> dispatcher_;

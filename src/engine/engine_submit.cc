@@ -24,6 +24,7 @@ int64_t DeadlineAt(int64_t now_ns, int64_t timeout_ns) {
 
 absl::Status Engine::Submit(const RequestSpec& spec, uint64_t* id) {
   LLM_RETURN_IF_ERROR(queue_.CheckOpen());
+  const int64_t start_ns = trace_.on() ? parts_.clock->NowNs() : 0;
   absl::Status status = ValidateSpec(spec, parts_.text);
   QueuePlace place;
   if (status.ok()) {
@@ -31,8 +32,19 @@ absl::Status Engine::Submit(const RequestSpec& spec, uint64_t* id) {
     status = QueuePlace::Reserve(queue_.usage(), TokenBound(spec, bytes), &place);
   }
   if (status.ok()) status = SubmitReserved(spec, std::move(place), id);
-  if (!status.ok()) queue_.CountRejected();
+  if (!status.ok()) queue_.CountRejected(status.code());
+  if (start_ns != 0) TraceSubmit(start_ns, status.ok() ? *id : 0);
   return status;
+}
+
+void Engine::TraceSubmit(int64_t start_ns, uint64_t id) {
+  TraceSpan span;
+  span.name = "submit";
+  span.role = "caller";
+  span.begin_ns = start_ns;
+  span.end_ns = parts_.clock->NowNs();
+  span.args[0] = {"request", static_cast<int64_t>(id)};
+  trace_.Add({span});
 }
 
 // The place in tokens before they are counted: a token has at least a byte, and no prompt is longer

@@ -1,11 +1,24 @@
 // Counters of an engine, as one consistent copy.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <numeric>
 
+#include "src/engine/histograms.h"
+#include "src/engine/step_laps.h"
 #include "src/scheduler/scheduler.h"
+#include "src/sequence/stop_criteria.h"
 
 namespace llm {
+
+inline constexpr size_t kNumFinishReasons = static_cast<size_t>(FinishReason::kError) + 1;
+
+// How far a request had come: never scheduled, without a token, or with one.
+enum class RequestStage : size_t { kQueue, kPrefill, kDecode };
+inline constexpr size_t kNumRequestStages = 3;
+inline constexpr const char* kRequestStageNames[kNumRequestStages] = {"queue", "prefill", "decode"};
 
 // Written by the engine thread.
 struct StepCounters {
@@ -13,6 +26,7 @@ struct StepCounters {
   uint64_t failed_steps_total = 0;
   uint64_t scheduled_tokens_total = 0;
   uint64_t computed_tokens_total = 0;
+  uint64_t prompt_tokens_total = 0;  // of requests that got a token
   uint64_t generated_tokens_total = 0;
   uint64_t finished_requests_total = 0;
   uint64_t cancelled_requests_total = 0;
@@ -22,8 +36,25 @@ struct StepCounters {
   uint64_t ttft_ns_total = 0;
   uint64_t ttft_requests_total = 0;
   uint64_t step_ns_total = 0;
+  std::array<uint64_t, kNumStepParts> part_ns_total{};
+  std::array<uint64_t, kNumFinishReasons> finished_by_reason{};
+  std::array<uint64_t, kNumRequestStages> deadlines_by_stage{};
+  Histograms histograms;
   uint64_t paused_current = 0;
   uint64_t event_bytes_current = 0;
+
+  uint64_t BusyNs() const {
+    return std::accumulate(part_ns_total.begin(), part_ns_total.end(), uint64_t{0});
+  }
+};
+
+// Requests refused at submit, by the status that they got.
+struct RejectCounters {
+  uint64_t full = 0;     // RESOURCE_EXHAUSTED
+  uint64_t invalid = 0;  // INVALID_ARGUMENT
+  uint64_t other = 0;
+
+  uint64_t total() const { return full + invalid + other; }
 };
 
 struct EngineMetrics {
@@ -32,6 +63,7 @@ struct EngineMetrics {
   SchedulerCounters scheduler;
   uint64_t submitted_requests_total = 0;
   uint64_t rejected_requests_total = 0;
+  RejectCounters rejected;
   uint64_t callback_ns_total = 0;
   uint64_t total_blocks_current = 0;
   uint64_t kv_bytes_current = 0;

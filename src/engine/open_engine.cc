@@ -84,6 +84,8 @@ absl::StatusOr<std::unique_ptr<Engine>> OpenEngine(std::shared_ptr<const LoadedM
   Allocator* allocator = &foundation->allocator;
   parts.memory_bytes = [allocator] { return uint64_t{allocator->allocated_bytes()}; };
   parts.kv_bytes = plan.kv_bytes;
+  parts.labels.model_name = model->name();
+  parts.labels.block_size = plan.runner.block_size;
   parts.owner = foundation;
   options.logger.Info("engine: ", plan.num_threads, " threads, ", plan.kv_tokens, " KV tokens in ",
                       plan.kv_bytes, " bytes (", available, " were available), workspace ",

@@ -52,9 +52,16 @@ absl::Status RequestQueue::Cancel(uint64_t id) {
   return absl::OkStatus();
 }
 
-void RequestQueue::CountRejected() {
+void RequestQueue::CountRejected(absl::StatusCode code) {
   std::lock_guard<std::mutex> lock(mutex_);
-  ++counters_.rejected_total;
+  RejectCounters& rejected = counters_.rejected;
+  if (code == absl::StatusCode::kResourceExhausted) {
+    ++rejected.full;
+  } else if (code == absl::StatusCode::kInvalidArgument) {
+    ++rejected.invalid;
+  } else {
+    ++rejected.other;
+  }
 }
 
 void RequestQueue::Close() {

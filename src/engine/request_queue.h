@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "src/engine/active_request.h"
+#include "src/engine/metrics.h"
 #include "src/engine/waker.h"
 
 namespace llm {
@@ -29,7 +30,7 @@ class RequestQueue {
   absl::Status Push(std::unique_ptr<ActiveRequest> request, uint64_t* id);
   // NOT_FOUND: finished or never submitted.
   absl::Status Cancel(uint64_t id);
-  void CountRejected();
+  void CountRejected(absl::StatusCode code);
 
   // No later Push succeeds.
   void Close();
@@ -45,7 +46,7 @@ class RequestQueue {
 
   struct Counters {
     uint64_t submitted_total = 0;
-    uint64_t rejected_total = 0;
+    RejectCounters rejected;
   };
   Counters counters() const;
 

@@ -25,9 +25,12 @@ absl::Status StepLoop::Compute(const StepPlan& plan) {
       NvtxRange range("forward");
       return runner_->Execute(plan);
     }();
+    laps_.End(StepPart::kForward);
     LLM_RETURN_IF_ERROR(logits.status());
     logits_ = *logits;
-    return SampleRows(plan);
+    const absl::Status status = SampleRows(plan);
+    laps_.End(StepPart::kSample);
+    return status;
   } catch (const std::bad_alloc&) {
     return out_of_memory_;
   } catch (...) {
@@ -144,6 +147,8 @@ void StepLoop::DropFailedRows(StepPlan* plan) const {
 void StepLoop::CountStep(const StepPlan& plan) {
   ++counters_.steps_total;
   counters_.scheduled_tokens_total += static_cast<uint64_t>(plan.num_tokens);
+  counters_.histograms.Add(HistogramId::kStepTokens, static_cast<uint64_t>(plan.num_tokens));
+  counters_.histograms.Add(HistogramId::kStepSequences, plan.chunks.size());
   for (const ScheduledChunk& chunk : plan.chunks) {
     const int32_t prompt_end =
         std::min(chunk.begin + chunk.length, chunk.sequence->num_prompt_tokens());
@@ -151,6 +156,22 @@ void StepLoop::CountStep(const StepPlan& plan) {
       counters_.computed_tokens_total += static_cast<uint64_t>(prompt_end - chunk.begin);
     }
   }
+}
+
+void StepLoop::CountToken(const ActiveRequest& request, int64_t now_ns) {
+  ++counters_.generated_tokens_total;
+  const SequenceStats& stats = request.stats;
+  Histograms& histograms = counters_.histograms;
+  if (stats.first_token_ns != 0) {
+    histograms.AddTime(HistogramId::kTokenGap, now_ns - stats.last_token_ns);
+    return;
+  }
+  const int64_t ttft_ns = now_ns - request.request.arrival_ns;
+  ++counters_.ttft_requests_total;
+  counters_.ttft_ns_total += static_cast<uint64_t>(ttft_ns);
+  counters_.prompt_tokens_total += request.request.prompt.size();
+  histograms.AddTime(HistogramId::kTtft, ttft_ns);
+  histograms.AddTime(HistogramId::kPrefillTime, now_ns - stats.first_scheduled_ns);
 }
 
 void StepLoop::CommitRow(ActiveRequest* request, const SampledToken& token) {
@@ -165,13 +186,9 @@ void StepLoop::CommitRow(ActiveRequest* request, const SampledToken& token) {
 void StepLoop::StageToken(ActiveRequest* request, const SampledToken& token) {
   const int64_t now_ns = clock_->NowNs();
   request->tokens.push_back(token.id);
-  ++counters_.generated_tokens_total;
+  CountToken(*request, now_ns);
   SequenceStats& stats = request->stats;
-  if (stats.first_token_ns == 0) {
-    stats.first_token_ns = now_ns;
-    ++counters_.ttft_requests_total;
-    counters_.ttft_ns_total += static_cast<uint64_t>(now_ns - request->request.arrival_ns);
-  }
+  if (stats.first_token_ns == 0) stats.first_token_ns = now_ns;
   stats.last_token_ns = now_ns;
 
   Delta& staged = request->staged;

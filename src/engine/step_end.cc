@@ -13,6 +13,11 @@ namespace {
 // Failures in a row after which a request has to go.
 constexpr int kMaxFailures = 3;
 
+RequestStage StageOf(const SequenceStats& stats) {
+  if (stats.first_scheduled_ns == 0) return RequestStage::kQueue;
+  return stats.first_token_ns == 0 ? RequestStage::kPrefill : RequestStage::kDecode;
+}
+
 }  // namespace
 
 template <typename... Args>
@@ -34,6 +39,7 @@ void StepLoop::End(ActiveRequest* request, FinishReason reason, const absl::Stat
   request->stop_index = stop_index;
   if (request->scheduled && healthy()) scheduler_->Remove(request);
   request->scheduled = false;
+  request->end_ns = clock_->NowNs();
   CountEnd(*request);
 }
 
@@ -42,9 +48,23 @@ void StepLoop::CountEnd(const ActiveRequest& request) {
   if (request.reason == FinishReason::kCancelled) ++counters_.cancelled_requests_total;
   if (request.reason == FinishReason::kDeadline) ++counters_.deadline_requests_total;
   if (request.reason == FinishReason::kError) ++counters_.failed_requests_total;
-  if (request.stats.first_scheduled_ns != 0) {
-    counters_.queue_ns_total +=
-        static_cast<uint64_t>(request.stats.first_scheduled_ns - request.request.arrival_ns);
+  ++counters_.finished_by_reason[static_cast<size_t>(request.reason)];
+  const SequenceStats& stats = request.stats;
+  if (request.reason == FinishReason::kDeadline) {
+    ++counters_.deadlines_by_stage[static_cast<size_t>(StageOf(stats))];
+  }
+  Histograms& histograms = counters_.histograms;
+  histograms.Add(HistogramId::kPromptTokens, request.request.prompt.size());
+  histograms.Add(HistogramId::kGeneratedTokens,
+                 static_cast<uint64_t>(request.num_generated_tokens()));
+  histograms.AddTime(HistogramId::kCompletionTime, request.end_ns - request.request.arrival_ns);
+  if (stats.first_token_ns != 0) {
+    histograms.AddTime(HistogramId::kDecodeTime, request.end_ns - stats.first_token_ns);
+  }
+  if (stats.first_scheduled_ns != 0) {
+    const int64_t queue_ns = stats.first_scheduled_ns - request.request.arrival_ns;
+    counters_.queue_ns_total += static_cast<uint64_t>(queue_ns);
+    histograms.AddTime(HistogramId::kQueueTime, queue_ns);
   }
 }
 
@@ -72,7 +92,13 @@ void StepLoop::PushDeltas() {
       // The delta is lost, so nothing may follow it: the request ends here, whatever it had come
       // to.
       request->staged.Clear();
+      const FinishReason before = request->reason;
       End(request, FinishReason::kError, out_of_memory_);
+      if (before != FinishReason::kNone && before != FinishReason::kError) {  // counted as that
+        --counters_.finished_by_reason[static_cast<size_t>(before)];
+        ++counters_.finished_by_reason[static_cast<size_t>(FinishReason::kError)];
+        ++counters_.failed_requests_total;
+      }
       request->reason = FinishReason::kError;
       request->end_status = out_of_memory_;
       request->stop_index = -1;
@@ -95,17 +121,25 @@ void StepLoop::PauseIfSlow(ActiveRequest* request) {
       true);  // before the next Admit looks: a take in between is seen by one of the two
 }
 
-void StepLoop::Deliver() {
+void StepLoop::Deliver(bool worked) {
   NvtxRange range("deliver");
   PushDeltas();
   SweepEnded();
+  laps_.End(StepPart::kDeliver);
+  if (worked) laps_.AddTo(&counters_.part_ns_total);
   PublishCounters();
   for (const std::unique_ptr<ActiveRequest>& request : ended_) SendFinish(request.get());
   ended_.clear();
+  // This last bit shows in the next step's copy.
+  laps_.End(StepPart::kDeliver);
+  if (!worked) return;
+  laps_.AddTo(&counters_.part_ns_total);
+  TraceStep();
 }
 
 void StepLoop::SendFinish(ActiveRequest* request) {
   if (std::exchange(request->finish_sent, true)) return;
+  TraceRequest(*request);
   request->sink->Finish(request->outbox, MakeFinish(*request), request->end_status.message());
 }
 
@@ -126,7 +160,7 @@ FinishRecord StepLoop::MakeFinish(const ActiveRequest& request) const {
   stats.recomputed_tokens = from.num_recomputed_tokens;
   if (from.first_scheduled_ns != 0) stats.queue_ns = from.first_scheduled_ns - arrival_ns;
   if (from.first_token_ns != 0) stats.ttft_ns = from.first_token_ns - arrival_ns;
-  stats.total_ns = clock_->NowNs() - arrival_ns;
+  stats.total_ns = request.end_ns - arrival_ns;
   stats.seed = request.request.sampling.seed;
   return finish;
 }
@@ -183,12 +217,13 @@ void StepLoop::Fail(const absl::Status& status) {
 void StepLoop::CancelAll() {
   if (!healthy()) return;
   try {
+    laps_.Begin();
     Admit();
     for (const std::unique_ptr<ActiveRequest>& request : active_) {
       End(request.get(), FinishReason::kCancelled,
           absl::CancelledError("cancelled: the engine shuts down"));
     }
-    Deliver();
+    Deliver(true);
   } catch (...) {
     Fail(out_of_memory_);
   }

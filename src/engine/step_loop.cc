@@ -12,15 +12,19 @@
 namespace llm {
 
 StepLoop::StepLoop(const StepLoopOptions& options, RequestQueue* queue, Scheduler* scheduler,
-                   Runner* runner, const Clock* clock, Logger logger)
+                   Runner* runner, const Clock* clock, TraceRecorder* trace, Logger logger)
     : options_(options),
       queue_(queue),
       scheduler_(scheduler),
       runner_(runner),
       clock_(clock),
+      trace_(trace),
       logger_(logger),
       out_of_memory_(absl::InternalError("the engine ran out of memory")),
-      adjuster_(options.vocab_size) {}
+      adjuster_(options.vocab_size),
+      laps_(clock) {
+  PublishCounters();  // the blocks are there before the first step
+}
 
 bool StepLoop::RunStep() {
   if (!healthy()) return false;
@@ -35,9 +39,11 @@ bool StepLoop::RunStep() {
 }
 
 bool StepLoop::RunStepOrThrow() {
-  const int64_t start_ns = clock_->NowNs();
+  const int64_t start_ns = laps_.Begin();
   bool worked = Admit();
+  laps_.End(StepPart::kAdmit);
   StepPlan plan = Schedule();
+  laps_.End(StepPart::kSchedule);
   if (!plan.chunks.empty()) {
     worked = true;
     const absl::Status status = Compute(plan);
@@ -46,12 +52,12 @@ bool StepLoop::RunStepOrThrow() {
     } else {
       HandleFailedStep(plan, status);
     }
-    counters_.step_ns_total += static_cast<uint64_t>(clock_->NowNs() - start_ns);
+    counters_.step_ns_total += static_cast<uint64_t>(laps_.End(StepPart::kCommit) - start_ns);
   } else if (HasRunnable()) {
     Fail(absl::InternalError("the scheduler has requests but plans nothing"));
     return true;
   }
-  Deliver();
+  Deliver(worked);
   return worked;
 }
 
@@ -116,6 +122,7 @@ StepPlan StepLoop::Schedule() {
   // A plan that only preempted is empty; with what that freed, the next one is not.
   if (plan.chunks.empty() && HasRunnable()) plan = scheduler_->Plan(budget, clock_->NowNs());
   last_step_tokens_ = plan.num_tokens;
+  last_step_sequences_ = plan.chunks.size();
   return plan;
 }
 

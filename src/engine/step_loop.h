@@ -13,6 +13,7 @@
 #include "absl/types/span.h"
 #include "src/base/clock.h"
 #include "src/base/log.h"
+#include "src/base/trace.h"
 #include "src/engine/active_request.h"
 #include "src/engine/metrics.h"
 #include "src/engine/request_queue.h"
@@ -33,7 +34,7 @@ struct StepLoopOptions {
 class StepLoop {
  public:
   StepLoop(const StepLoopOptions& options, RequestQueue* queue, Scheduler* scheduler,
-           Runner* runner, const Clock* clock, Logger logger);
+           Runner* runner, const Clock* clock, TraceRecorder* trace, Logger logger);
 
   // Runs one step; false when there was nothing to do. Never throws: what is thrown inside fails
   // the step or the engine.
@@ -87,6 +88,8 @@ class StepLoop {
   absl::Status AddScores(ActiveRequest* request, const ScheduledChunk& chunk, size_t row);
   void StageToken(ActiveRequest* request, const SampledToken& token);
   void CountStep(const StepPlan& plan);
+  // REQUIRES: the request's stats are those before this token.
+  void CountToken(const ActiveRequest& request, int64_t now_ns);
 
   // step_end.cc
   void End(ActiveRequest* request, FinishReason reason, const absl::Status& status,
@@ -95,10 +98,15 @@ class StepLoop {
   void SweepEnded();
   void PushDeltas();
   void PauseIfSlow(ActiveRequest* request);
-  void Deliver();
+  // `worked`: the time since the step began counts as busy.
+  void Deliver(bool worked);
   void HandleFailedStep(const StepPlan& plan, const absl::Status& status);
   void Fail(const absl::Status& status);
   void SendFinish(ActiveRequest* request);
+
+  // step_trace.cc
+  void TraceStep();
+  void TraceRequest(const ActiveRequest& request);
   FinishRecord MakeFinish(const ActiveRequest& request) const;
   // What the log callback throws, or the lack of memory for the message, does not leave here.
   template <typename... Args>
@@ -109,6 +117,7 @@ class StepLoop {
   Scheduler* const scheduler_;
   Runner* const runner_;
   const Clock* const clock_;
+  TraceRecorder* const trace_;
   const Logger logger_;
   const absl::Status out_of_memory_;  // made early: there may be no memory for it later
 
@@ -122,9 +131,11 @@ class StepLoop {
   std::vector<ActiveRequest*> touched_;  // of this step: got a token
   int num_failures_ = 0;                 // failed steps in a row
   int32_t last_step_tokens_ = 0;
+  size_t last_step_sequences_ = 0;
   std::atomic<bool> healthy_{true};
   std::atomic<bool> flush_requested_{false};
 
+  StepLaps laps_;  // of this step
   StepCounters counters_;
   mutable std::mutex published_mutex_;
   Counters published_;

@@ -9,9 +9,10 @@
 
 namespace llm {
 
-// Tokens [begin, begin + length) of the sequence are computed; logits are wanted for the last num_logits of them (1 when the
-// chunk reaches the last known token, so that a new one is sampled; 0 in the middle of a prompt; as many as lie at or behind
-// score_begin where the sequence is scored).
+// Tokens [begin, begin + length) of the sequence are computed; logits are wanted for the last
+// num_logits of them (1 when the chunk reaches the last known token, so that a new one is sampled;
+// 0 in the middle of a prompt; as many as lie at or behind score_begin where the sequence is
+// scored).
 struct ScheduledChunk {
   Sequence* sequence = nullptr;
   int32_t begin = 0;

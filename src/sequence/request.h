@@ -10,12 +10,12 @@
 namespace llm {
 
 struct StopParams {
-  int32_t max_new_tokens = 0;               // > 0
-  int32_t min_new_tokens = 0;               // that many tokens end for no other reason than length
-  std::vector<int32_t> end_ids;             // the model's end tokens; empty with ignore_eos
-  std::vector<int32_t> stop_ids;            // the caller's
-  std::vector<std::string> stop_strings;    // each not empty
-  bool include_stop_string = false;         // false: the text ends before the stop string
+  int32_t max_new_tokens = 0;             // > 0
+  int32_t min_new_tokens = 0;             // that many tokens end for no other reason than length
+  std::vector<int32_t> end_ids;           // the model's end tokens; empty with ignore_eos
+  std::vector<int32_t> stop_ids;          // the caller's
+  std::vector<std::string> stop_strings;  // each not empty
+  bool include_stop_string = false;       // false: the text ends before the stop string
 };
 
 struct Request {

@@ -22,8 +22,9 @@ struct SamplingParams {
   float frequency_penalty = 0.0f;   // likewise, each time
   std::vector<LogitBias> logit_bias;
   std::vector<std::vector<int32_t>> bad_words;  // each not empty: ids that never follow each other
-  int32_t min_new_tokens = 0;  // no end or stop token before
-  int32_t num_logprobs = -1;  // -1: none; k >= 0: the chosen id's and the k most likely ones' (of the unmodified distribution)
+  int32_t min_new_tokens = 0;                   // no end or stop token before
+  int32_t num_logprobs = -1;  // -1: none; k >= 0: the chosen id's and the k most likely ones' (of
+                              // the unmodified distribution)
 };
 
 }  // namespace llm

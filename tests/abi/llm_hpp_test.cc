@@ -59,6 +59,14 @@ TEST(LlmHppTest, RunsARequestFromSubmitToFinished) {
   llm_metrics_snapshot metrics;
   ASSERT_TRUE(engine.GetMetrics(&metrics).ok());
   EXPECT_EQ(metrics.finished_requests_total, 1u);
+  llm_histogram gaps;
+  ASSERT_TRUE(engine.GetHistogram(LLM_HISTOGRAM_TOKEN_GAP, &gaps).ok());
+  EXPECT_EQ(gaps.count, 3u);
+  std::string text;
+  ASSERT_TRUE(engine.GetMetricsText(&text).ok());
+  EXPECT_THAT(text, HasSubstr("vllm:generation_tokens_total"));
+  EXPECT_EQ(engine.StartTrace("/no/such/folder/t").code(), LLM_NOT_FOUND);
+  EXPECT_EQ(engine.StopTrace().code(), LLM_FAILED_PRECONDITION);
   EXPECT_EQ(engine.Cancel(id).code(), LLM_NOT_FOUND);
 }
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace llm {
@@ -62,6 +63,34 @@ EngineHarness::~EngineHarness() {
     EXPECT_LE(received.num_finished, 1) << "request " << id;
     EXPECT_FALSE(received.token_after_finish) << "request " << id;
   }
+  CheckCounters();
+}
+
+void EngineHarness::CheckCounters() {
+  const EngineMetrics metrics = engine_->Metrics();
+  const StepCounters& step = metrics.step;
+  const auto of = [&](HistogramId id) { return step.histograms.Of(id); };
+  EXPECT_EQ(of(HistogramId::kStepTokens).count, step.steps_total);
+  EXPECT_EQ(of(HistogramId::kStepTokens).sum, step.scheduled_tokens_total);
+  EXPECT_EQ(of(HistogramId::kCompletionTime).count, step.finished_requests_total);
+  EXPECT_EQ(of(HistogramId::kTtft).count, step.ttft_requests_total);
+  uint64_t finished = 0;
+  RequestStats sum;
+  sum.queue_ns = sum.ttft_ns = 0;
+  for (const auto& [id, received] : received_) {
+    if (received.num_finished == 0) continue;
+    ++finished;
+    sum.generated_tokens += received.stats.generated_tokens;
+    sum.queue_ns += std::max<int64_t>(0, received.stats.queue_ns);
+    sum.ttft_ns += std::max<int64_t>(0, received.stats.ttft_ns);
+    sum.total_ns += received.stats.total_ns;
+  }
+  if (finished != step.finished_requests_total) return;  // others went elsewhere
+  EXPECT_EQ(of(HistogramId::kGeneratedTokens).sum, static_cast<uint64_t>(sum.generated_tokens));
+  EXPECT_EQ(step.generated_tokens_total, static_cast<uint64_t>(sum.generated_tokens));
+  EXPECT_EQ(of(HistogramId::kQueueTime).sum, static_cast<uint64_t>(sum.queue_ns));
+  EXPECT_EQ(of(HistogramId::kTtft).sum, static_cast<uint64_t>(sum.ttft_ns));
+  EXPECT_EQ(of(HistogramId::kCompletionTime).sum, static_cast<uint64_t>(sum.total_ns));
 }
 
 RequestSpec EngineHarness::Spec(absl::string_view text, int32_t max_new_tokens) const {

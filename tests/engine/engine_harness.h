@@ -59,6 +59,8 @@ class EngineHarness {
   void Poll(size_t capacity = 64);
   Received& Of(uint64_t id) { return received_[id]; }
   void CheckInvariants();
+  // Sums over what was received equal the engine's totals; the destructor calls it.
+  void CheckCounters();
   std::map<uint64_t, Received>& received() { return received_; }
 
  private:

@@ -1,0 +1,99 @@
+// Field by field: the ABI's struct is flat, and its order is history.
+#include "capi/translate_metrics.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace llm {
+namespace {
+
+// What a total consists of.
+void TranslateParts(const EngineMetrics& metrics, llm_metrics_snapshot* c) {
+  const StepCounters& step = metrics.step;
+  const auto part = [&](StepPart p) { return step.part_ns_total[static_cast<size_t>(p)]; };
+  const auto reason = [&](FinishReason r) {
+    return step.finished_by_reason[static_cast<size_t>(r)];
+  };
+  const auto stage = [&](RequestStage s) {
+    return step.deadlines_by_stage[static_cast<size_t>(s)];
+  };
+  c->busy_ns_total = step.BusyNs();
+  c->admit_ns_total = part(StepPart::kAdmit);
+  c->schedule_ns_total = part(StepPart::kSchedule);
+  c->forward_ns_total = part(StepPart::kForward);
+  c->sample_ns_total = part(StepPart::kSample);
+  c->commit_ns_total = part(StepPart::kCommit);
+  c->deliver_ns_total = part(StepPart::kDeliver);
+  c->prompt_tokens_total = step.prompt_tokens_total;
+  c->stopped_requests_total = reason(FinishReason::kEndToken) + reason(FinishReason::kStopToken) +
+                              reason(FinishReason::kStopString);
+  c->length_requests_total = reason(FinishReason::kLength);
+  c->rejected_full_requests_total = metrics.rejected.full;
+  c->rejected_invalid_requests_total = metrics.rejected.invalid;
+  c->rejected_other_requests_total = metrics.rejected.other;
+  c->deadline_queue_requests_total = stage(RequestStage::kQueue);
+  c->deadline_prefill_requests_total = stage(RequestStage::kPrefill);
+  c->deadline_decode_requests_total = stage(RequestStage::kDecode);
+}
+
+}  // namespace
+
+llm_metrics_snapshot TranslateMetrics(const EngineMetrics& metrics) {
+  llm_metrics_snapshot c;
+  llm_metrics_snapshot_init(&c);
+  const StepCounters& step = metrics.step;
+  const SchedulerCounters& scheduler = metrics.scheduler;
+  c.healthy = metrics.healthy ? 1 : 0;
+  c.steps_total = step.steps_total;
+  c.failed_steps_total = step.failed_steps_total;
+  c.scheduled_tokens_total = step.scheduled_tokens_total;
+  c.computed_tokens_total = step.computed_tokens_total;
+  c.cached_tokens_total = scheduler.cached_tokens_total;
+  c.queried_tokens_total = scheduler.queried_tokens_total;
+  c.generated_tokens_total = step.generated_tokens_total;
+  c.recomputed_tokens_total = scheduler.recomputed_tokens_total;
+  c.rehit_tokens_total = scheduler.rehit_tokens_total;
+  c.preemptions_total = scheduler.preemptions_total;
+  c.evicted_blocks_total = scheduler.evicted_blocks_total;
+  c.submitted_requests_total = metrics.submitted_requests_total;
+  c.finished_requests_total = step.finished_requests_total;
+  c.cancelled_requests_total = step.cancelled_requests_total;
+  c.deadline_requests_total = step.deadline_requests_total;
+  c.rejected_requests_total = metrics.rejected_requests_total;
+  c.failed_requests_total = step.failed_requests_total;
+  c.queue_ns_total = step.queue_ns_total;
+  c.ttft_ns_total = step.ttft_ns_total;
+  c.ttft_requests_total = step.ttft_requests_total;
+  c.step_ns_total = step.step_ns_total;
+  c.callback_ns_total = metrics.callback_ns_total;
+  c.running_current = static_cast<uint64_t>(scheduler.running_current);
+  c.waiting_current = static_cast<uint64_t>(scheduler.waiting_current) + step.paused_current;
+  c.total_blocks_current = metrics.total_blocks_current;
+  c.free_blocks_current = static_cast<uint64_t>(scheduler.free_blocks_current);
+  c.held_blocks_current = static_cast<uint64_t>(scheduler.held_blocks_current);
+  c.cached_blocks_current = static_cast<uint64_t>(scheduler.cached_blocks_current);
+  c.kv_bytes_current = metrics.kv_bytes_current;
+  c.memory_bytes_current = metrics.memory_bytes_current;
+  TranslateParts(metrics, &c);
+  return c;
+}
+
+absl::StatusOr<llm_histogram> TranslateHistogram(const EngineMetrics& metrics, uint32_t which) {
+  if (which >= kNumHistograms) {
+    return absl::InvalidArgumentError(absl::StrCat("which: there is no histogram ", which));
+  }
+  const HistogramId id = static_cast<HistogramId>(which);
+  const Histogram& histogram = metrics.step.histograms.Of(id);
+  const absl::Span<const uint64_t> edges = HistogramEdges(id);
+  llm_histogram c;
+  llm_histogram_init(&c);
+  c.num_buckets = static_cast<uint32_t>(edges.size()) + 1;
+  c.edges = edges.data();
+  c.count = histogram.count;
+  c.sum = histogram.sum;
+  std::copy_n(histogram.buckets.begin(), c.num_buckets, c.buckets);
+  return c;
+}
+
+}  // namespace llm

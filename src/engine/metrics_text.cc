@@ -1,0 +1,154 @@
+// One row a metric, so that a missing one shows.
+#include "src/engine/metrics_text.h"
+
+#include "absl/strings/str_cat.h"
+#include "src/base/prometheus_text.h"
+
+namespace llm {
+namespace {
+
+constexpr MetricUnit kSeconds = MetricUnit::kNanosecondsAsSeconds;
+
+uint64_t FinishedBy(const StepCounters& step, FinishReason reason) {
+  return step.finished_by_reason[static_cast<size_t>(reason)];
+}
+
+void WriteGauges(const EngineMetrics& metrics, const MetricsLabels& labels, PrometheusText* out) {
+  const SchedulerCounters& scheduler = metrics.scheduler;
+  out->Gauge("vllm:num_requests_running", "Requests that hold KV blocks.",
+             static_cast<uint64_t>(scheduler.running_current));
+  out->Gauge("vllm:num_requests_waiting", "Requests that wait for their first or next step.",
+             static_cast<uint64_t>(scheduler.waiting_current) + metrics.step.paused_current);
+  out->Family("vllm:kv_cache_usage_perc", "gauge", "KV blocks held by requests; 1 is all of them.");
+  out->SampleRatio(static_cast<uint64_t>(scheduler.held_blocks_current),
+                   metrics.total_blocks_current);
+  out->Family("vllm:cache_config_info", "gauge", "Shape of the KV cache, in the labels.");
+  out->Sample(
+      absl::StrCat(
+          PrometheusText::Label("block_size", absl::StrCat(labels.block_size)), ",",
+          PrometheusText::Label("num_gpu_blocks", absl::StrCat(metrics.total_blocks_current))),
+      1);
+  out->Gauge("inlay:healthy", "0 after an internal fault.", metrics.healthy ? 1 : 0);
+  out->Family("inlay:blocks", "gauge", "KV blocks by state.");
+  out->Sample(R"(state="free")", static_cast<uint64_t>(scheduler.free_blocks_current));
+  out->Sample(R"(state="held")", static_cast<uint64_t>(scheduler.held_blocks_current));
+  out->Sample(R"(state="cached")", static_cast<uint64_t>(scheduler.cached_blocks_current));
+  out->Gauge("inlay:kv_bytes", "Memory of the KV cache.", metrics.kv_bytes_current);
+  out->Gauge("inlay:memory_bytes", "Memory counted by the engine: KV, workspace, event buffers.",
+             metrics.memory_bytes_current);
+}
+
+void WriteTokens(const EngineMetrics& metrics, PrometheusText* out) {
+  const StepCounters& step = metrics.step;
+  const SchedulerCounters& scheduler = metrics.scheduler;
+  out->Counter("vllm:prompt_tokens_total", "Prompt tokens of requests that got a token.",
+               step.prompt_tokens_total);
+  out->Counter("vllm:prompt_tokens_cached_total", "Prompt tokens that the prefix cache had.",
+               scheduler.cached_tokens_total);
+  out->Counter("vllm:generation_tokens_total", "Tokens generated.", step.generated_tokens_total);
+  out->Counter("vllm:prefix_cache_queries_total", "Prompt tokens looked up in the prefix cache.",
+               scheduler.queried_tokens_total);
+  out->Counter("vllm:prefix_cache_hits_total", "Prompt tokens found there.",
+               scheduler.cached_tokens_total);
+  out->Counter("inlay:scheduled_tokens_total", "Tokens of all steps.", step.scheduled_tokens_total);
+  out->Counter("inlay:computed_tokens_total", "Prompt tokens computed, recomputation included.",
+               step.computed_tokens_total);
+  out->Counter("inlay:recomputed_tokens_total", "Tokens computed again after preemptions.",
+               scheduler.recomputed_tokens_total);
+  out->Counter("inlay:rehit_tokens_total",
+               "Tokens that preempted requests found in the cache again.",
+               scheduler.rehit_tokens_total);
+  out->Counter("vllm:num_preemptions_total", "Preemptions.", scheduler.preemptions_total);
+  out->Counter("inlay:evicted_blocks_total", "Cached blocks dropped for new ones.",
+               scheduler.evicted_blocks_total);
+}
+
+void WriteRequests(const EngineMetrics& metrics, PrometheusText* out) {
+  const StepCounters& step = metrics.step;
+  out->Family("vllm:request_success_total", "counter", "Requests that ended, by reason.");
+  out->Sample(R"(finished_reason="stop")", FinishedBy(step, FinishReason::kEndToken) +
+                                               FinishedBy(step, FinishReason::kStopToken) +
+                                               FinishedBy(step, FinishReason::kStopString));
+  out->Sample(R"(finished_reason="length")", FinishedBy(step, FinishReason::kLength));
+  out->Sample(R"(finished_reason="abort")", FinishedBy(step, FinishReason::kCancelled) +
+                                                FinishedBy(step, FinishReason::kDeadline));
+  out->Sample(R"(finished_reason="error")", FinishedBy(step, FinishReason::kError));
+  out->Counter("inlay:submitted_requests_total", "Requests taken in.",
+               metrics.submitted_requests_total);
+  out->Counter("inlay:cancelled_requests_total", "Requests cancelled.",
+               step.cancelled_requests_total);
+  out->Family("inlay:rejected_requests_total", "counter", "Requests refused at submit, by reason.");
+  out->Sample(R"(reason="full")", metrics.rejected.full);
+  out->Sample(R"(reason="invalid")", metrics.rejected.invalid);
+  out->Sample(R"(reason="other")", metrics.rejected.other);
+  out->Family("inlay:deadline_requests_total", "counter",
+              "Requests whose deadline passed, by the stage they were in.");
+  for (size_t i = 0; i < kNumRequestStages; ++i) {
+    out->Sample(PrometheusText::Label("stage", kRequestStageNames[i]), step.deadlines_by_stage[i]);
+  }
+}
+
+void WriteSteps(const EngineMetrics& metrics, PrometheusText* out) {
+  const StepCounters& step = metrics.step;
+  out->Counter("inlay:steps_total", "Steps.", step.steps_total);
+  out->Counter("inlay:failed_steps_total", "Steps that failed and were rolled back.",
+               step.failed_steps_total);
+  out->Counter("inlay:busy_seconds_total", "Time at work, from admission to delivery.",
+               step.BusyNs(), kSeconds);
+  out->Family("inlay:step_part_seconds_total", "counter", "The same by part of the step.");
+  for (size_t i = 0; i < kNumStepParts; ++i) {
+    out->Sample(PrometheusText::Label("part", kStepPartNames[i]), step.part_ns_total[i], kSeconds);
+  }
+  out->Counter("inlay:callback_seconds_total", "Time inside the host's callbacks.",
+               metrics.callback_ns_total, kSeconds);
+}
+
+void WriteHistogram(const EngineMetrics& metrics, HistogramId id, const char* name, MetricUnit unit,
+                    const char* help, PrometheusText* out) {
+  const Histogram& histogram = metrics.step.histograms.Of(id);
+  const absl::Span<const uint64_t> edges = HistogramEdges(id);
+  out->Family(name, "histogram", help);
+  out->SampleHistogram(edges, absl::MakeSpan(histogram.buckets).first(edges.size() + 1),
+                       histogram.sum, unit);
+}
+
+void WriteHistograms(const EngineMetrics& metrics, PrometheusText* out) {
+  const auto tokens = [&](HistogramId id, const char* name, const char* help) {
+    WriteHistogram(metrics, id, name, MetricUnit::kNumber, help, out);
+  };
+  const auto seconds = [&](HistogramId id, const char* name, const char* help) {
+    WriteHistogram(metrics, id, name, kSeconds, help, out);
+  };
+  tokens(HistogramId::kStepTokens, "vllm:iteration_tokens_total", "Tokens of a step.");
+  tokens(HistogramId::kStepSequences, "inlay:step_sequences", "Requests in a step.");
+  tokens(HistogramId::kPromptTokens, "vllm:request_prompt_tokens", "Prompt tokens of a request.");
+  tokens(HistogramId::kGeneratedTokens, "vllm:request_generation_tokens",
+         "Tokens generated for a request.");
+  seconds(HistogramId::kQueueTime, "vllm:request_queue_time_seconds",
+          "From submit to the first step.");
+  seconds(HistogramId::kTtft, "vllm:time_to_first_token_seconds",
+          "From submit to the first token.");
+  seconds(HistogramId::kTokenGap, "vllm:inter_token_latency_seconds",
+          "Between two tokens of a request.");
+  seconds(HistogramId::kCompletionTime, "vllm:e2e_request_latency_seconds",
+          "From submit to the end.");
+  seconds(HistogramId::kPrefillTime, "vllm:request_prefill_time_seconds",
+          "From the first step to the first token.");
+  seconds(HistogramId::kDecodeTime, "vllm:request_decode_time_seconds",
+          "From the first token to the end.");
+}
+
+}  // namespace
+
+std::string MetricsText(const EngineMetrics& metrics, const MetricsLabels& labels) {
+  PrometheusText out(absl::StrCat(PrometheusText::Label("model_name", labels.model_name), ",",
+                                  PrometheusText::Label("engine", "0")));
+  WriteGauges(metrics, labels, &out);
+  WriteTokens(metrics, &out);
+  WriteRequests(metrics, &out);
+  WriteSteps(metrics, &out);
+  WriteHistograms(metrics, &out);
+  return out.text();
+}
+
+}  // namespace llm

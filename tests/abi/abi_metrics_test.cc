@@ -1,0 +1,86 @@
+// llm_metrics, llm_metrics_histogram and llm_metrics_text through the C ABI.
+#include <gmock/gmock.h>
+
+#include <string>
+
+#include "tests/abi/abi_fixture.h"
+
+namespace llm {
+namespace {
+
+using ::testing::HasSubstr;
+
+class AbiMetricsTest : public AbiTest {
+ protected:
+  void SetUp() override {
+    AbiTest::SetUp();
+    Open(LLM_DRIVE_MANUAL);
+    const llm_request request = Request(ids_);
+    llm_request_id id = 0;
+    ASSERT_EQ(llm_submit(engine_, &request, &id), LLM_OK) << llm_last_error();
+    RunAll();
+  }
+};
+
+TEST_F(AbiMetricsTest, PartsSumToTheirTotals) {
+  llm_metrics_snapshot metrics;
+  llm_metrics_snapshot_init(&metrics);
+  ASSERT_EQ(llm_metrics(engine_, &metrics), LLM_OK);
+  EXPECT_GT(metrics.busy_ns_total, 0u);
+  EXPECT_EQ(metrics.admit_ns_total + metrics.schedule_ns_total + metrics.forward_ns_total +
+                metrics.sample_ns_total + metrics.commit_ns_total + metrics.deliver_ns_total,
+            metrics.busy_ns_total);
+  EXPECT_EQ(metrics.prompt_tokens_total, 5u);
+  EXPECT_EQ(metrics.length_requests_total, 1u);
+  EXPECT_EQ(metrics.stopped_requests_total, 0u);
+}
+
+TEST_F(AbiMetricsTest, HistogramsCountWhatTheyAreNamedAfter) {
+  const auto read = [&](uint32_t which) {
+    llm_histogram histogram;
+    llm_histogram_init(&histogram);
+    EXPECT_EQ(llm_metrics_histogram(engine_, which, &histogram), LLM_OK) << llm_last_error();
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < histogram.num_buckets; ++i) count += histogram.buckets[i];
+    EXPECT_EQ(histogram.count, count);
+    for (uint32_t i = 2; i < histogram.num_buckets; ++i) {
+      EXPECT_LT(histogram.edges[i - 2], histogram.edges[i - 1]);
+    }
+    return histogram;
+  };
+  EXPECT_EQ(read(LLM_HISTOGRAM_STEP_TOKENS).sum, 5u + 3);
+  EXPECT_EQ(read(LLM_HISTOGRAM_STEP_SEQUENCES).count, 4u);
+  EXPECT_EQ(read(LLM_HISTOGRAM_QUEUE_TIME).count, 1u);
+  EXPECT_EQ(read(LLM_HISTOGRAM_TTFT).count, 1u);
+  EXPECT_EQ(read(LLM_HISTOGRAM_TOKEN_GAP).count, 3u);
+  EXPECT_EQ(read(LLM_HISTOGRAM_COMPLETION_TIME).count, 1u);
+  EXPECT_EQ(read(LLM_HISTOGRAM_PREFILL_TIME).count, 1u);
+  EXPECT_EQ(read(LLM_HISTOGRAM_DECODE_TIME).count, 1u);
+  EXPECT_EQ(read(LLM_HISTOGRAM_PROMPT_TOKENS).sum, 5u);
+  EXPECT_EQ(read(LLM_HISTOGRAM_GENERATED_TOKENS).sum, 4u);
+  llm_histogram histogram;
+  llm_histogram_init(&histogram);
+  EXPECT_EQ(llm_metrics_histogram(engine_, 10, &histogram), LLM_INVALID_ARGUMENT);
+  EXPECT_THAT(llm_last_error(), HasSubstr("10"));
+  EXPECT_EQ(llm_metrics_histogram(nullptr, 0, &histogram), LLM_INVALID_ARGUMENT);
+  EXPECT_EQ(llm_metrics_histogram(engine_, 0, nullptr), LLM_INVALID_ARGUMENT);
+}
+
+TEST_F(AbiMetricsTest, TextIsSizedAndCutToTheBuffer) {
+  size_t size = 0;
+  ASSERT_EQ(llm_metrics_text(engine_, nullptr, 0, &size), LLM_OK) << llm_last_error();
+  std::string text(size, 'x');
+  size_t again = 0;
+  ASSERT_EQ(llm_metrics_text(engine_, text.data(), text.size(), &again), LLM_OK);
+  EXPECT_EQ(again, size);
+  EXPECT_THAT(text, HasSubstr("vllm:generation_tokens_total{model_name="));
+  EXPECT_EQ(text.back(), '\n');
+  char small[8] = "1234567";
+  ASSERT_EQ(llm_metrics_text(engine_, small, 3, &again), LLM_OK);
+  EXPECT_EQ(std::string(small), text.substr(0, 3) + "4567");
+  EXPECT_EQ(llm_metrics_text(engine_, nullptr, 3, &again), LLM_INVALID_ARGUMENT);
+  EXPECT_EQ(llm_metrics_text(nullptr, small, 3, &again), LLM_INVALID_ARGUMENT);
+}
+
+}  // namespace
+}  // namespace llm
