@@ -102,7 +102,9 @@ OpenOptions RandomOptions(const Configuration& configuration, Random* random) {
   OpenOptions options = AloneOptions(configuration);
   options.num_threads = configuration.num_threads;
   options.block_size = 16 << Uniform(random, 0, 1);
-  options.kv_tokens = static_cast<uint64_t>(kContext + 32 * Uniform(random, 1, 8));
+  // Room for one request of the full context and little more, so that running ones are preempted.
+  options.kv_tokens =
+      static_cast<uint64_t>(kContext + 32 * Uniform(random, 1, OneIn(random, 2) ? 2 : 8));
   options.max_sequences = Uniform(random, 1, 8);
   options.max_step_tokens = OneIn(random, 4) ? kContext : Uniform(random, 1, 64);
   options.prefix_cache = !OneIn(random, 4);
@@ -113,7 +115,8 @@ OpenOptions RandomOptions(const Configuration& configuration, Random* random) {
 // Prompts follow one of two texts and diverge from it anywhere, so that whole and partly filled
 // blocks are reused.
 std::vector<int32_t> RandomPrompt(Random* random) {
-  std::vector<int32_t> prompt(static_cast<size_t>(Uniform(random, 1, kContext - 24)));
+  std::vector<int32_t> prompt(static_cast<size_t>(
+      OneIn(random, 2) ? Uniform(random, 1, 32) : Uniform(random, 1, kContext - 120)));
   const int text = Uniform(random, 0, 1);
   const int diverges_at = Uniform(random, 0, kContext);
   for (int i = 0; i < static_cast<int>(prompt.size()); ++i) {
@@ -129,7 +132,7 @@ void MakeRequest(Random* random, Submitted* submitted) {
   RequestSpec& spec = submitted->spec;
   spec.prompt_kind = PromptKind::kIds;
   spec.prompt_ids = submitted->prompt;
-  spec.max_new_tokens = Uniform(random, 1, 24);
+  spec.max_new_tokens = Uniform(random, 1, OneIn(random, 2) ? 120 : 16);
   spec.ignore_eos = OneIn(random, 2);
   spec.sampling.temperature = OneIn(random, 2) ? 0.0f : 1.0f;
   spec.sampling.top_k = OneIn(random, 2) ? 40 : 0;
@@ -217,7 +220,8 @@ void RunWorkload(const std::shared_ptr<const LoadedModel>& model,
     MakeRequest(&random, &submitted);
     ASSERT_TRUE((*engine)->Submit(submitted.spec, &submitted.id).ok());
     bool worked = true;
-    for (int i = Uniform(&random, 0, 8); i > 0; --i) Step(engine->get(), &worked);
+    for (int i = Uniform(&random, 0, OneIn(&random, 2) ? 1 : 8); i > 0; --i)
+      Step(engine->get(), &worked);
     Submitted& victim = all[static_cast<size_t>(Uniform(&random, 0, 63)) % all.size()];
     if (victim.id != 0 && OneIn(&random, 6)) {
       victim.cancelled |= (*engine)->Cancel(victim.id).ok();

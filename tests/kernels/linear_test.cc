@@ -45,15 +45,17 @@ class LinearTest : public testing::TestWithParam<std::tuple<std::string, WeightF
 };
 
 // |error| <= 4 eps sqrt(K) |a| max|w| sqrt(K): rounding errors of K terms add up as their root; the
-// largest weight stands for the scale and minimum of a group, whose terms may cancel.
-double Tolerance(const std::vector<double>& a, const float* w) {
+// largest weight stands for the scale and minimum of a group, whose terms may cancel. Adding the
+// bias and storing the result each round once more, by half an eps of what they give.
+double Tolerance(const std::vector<double>& a, const float* w, double bias, double result) {
   double squares = 0, largest = 0;
   for (size_t k = 0; k < a.size(); ++k) {
     squares += a[k] * a[k];
     largest = std::max(largest, std::abs(double{w[k]}));
   }
-  return 4 * double{std::numeric_limits<float>::epsilon()} *
-         std::sqrt(static_cast<double>(a.size())) * std::sqrt(squares) * largest;
+  const double eps = std::numeric_limits<float>::epsilon();
+  return 4 * eps * std::sqrt(static_cast<double>(a.size())) * std::sqrt(squares) * largest +
+         eps / 2 * (std::abs(bias) + std::abs(result));
 }
 
 // What the kernel multiplies: values, or scale * quant.
@@ -80,9 +82,10 @@ void ExpectNearDoubleSums(const Activations& a, const RandomWeight& weight,
         continue;
       }
       const float* w = &weight.decoded[static_cast<size_t>(o * weight.cols)];
-      double sum = bias.empty() ? 0.0 : double{bias[static_cast<size_t>(o)]};
+      const double added = bias.empty() ? 0.0 : double{bias[static_cast<size_t>(o)]};
+      double sum = added;
       for (int64_t k = 0; k < a.cols; ++k) sum += x[static_cast<size_t>(k)] * double{w[k]};
-      ASSERT_NEAR(double{actual}, sum, Tolerance(x, w))
+      ASSERT_NEAR(double{actual}, sum, Tolerance(x, w, added, sum))
           << "row " << r << " output " << o << " K " << a.cols;
     }
   }
