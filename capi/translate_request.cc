@@ -140,6 +140,7 @@ absl::Status TranslateRequest(const llm_request* given, RequestSpec* spec) {
   spec->completion_timeout_ns = c.completion_deadline_ns;
   spec->cache_salt = std::string(FromC(c.cache_salt));
   spec->session_id = c.session_id;
+  spec->trace_id = c.trace_id;
   return absl::OkStatus();
 }
 

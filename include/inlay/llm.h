@@ -431,7 +431,7 @@ typedef struct llm_request {
   int64_t completion_deadline_ns;  /* from submit; 0: none */
   llm_string cache_salt;           /* cached prefixes are shared only between equal salts */
   uint64_t session_id;             /* kept for cache hints and traces */
-  uint64_t trace_id;               /* kept */
+  uint64_t trace_id;               /* shown in traces, as a signed number */
   uint64_t adapter_id;             /* reserved */
   int64_t token_gap_target_ns;     /* reserved */
   int64_t arrival_ns;              /* reserved */

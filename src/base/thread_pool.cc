@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "src/base/float_state.h"
 
 namespace llm {
 namespace {
@@ -49,6 +50,7 @@ ThreadPool::~ThreadPool() {
 
 void ThreadPool::ParallelFor(int num_tasks, Task task) {
   if (num_tasks <= 0) return;
+  const ScopedFloatState float_state;
   if (threads_.empty() || num_tasks == 1) {
     for (int i = 0; i < num_tasks; ++i) task(i, 0);
     return;
@@ -98,6 +100,7 @@ void ThreadPool::WaitForJob(uint32_t seen_epoch) {
 }
 
 void ThreadPool::WorkerLoop(int worker) {
+  const ScopedFloatState float_state;  // threads inherit their creator's
   uint32_t epoch = 0;
   while (true) {
     WaitForJob(epoch);

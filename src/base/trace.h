@@ -28,7 +28,7 @@ struct TraceSpan {
   uint64_t id = 0;        // of the request whose track it is on; 0: on the track of `thread`
   const char* role = "";  // what the thread is called in the trace
   uint32_t thread = 0;    // Add sets it: the calling thread
-  TraceArg args[2];
+  TraceArg args[3];
 };
 
 // Safe from any thread. Off, it costs one relaxed load.

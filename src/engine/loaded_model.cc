@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/kernel_table.h"
+#include "src/base/float_state.h"
 #include "src/base/status_macros.h"
 #include "src/base/thread_pool.h"
 #include "src/engine/end_ids.h"
@@ -34,6 +35,7 @@ absl::StatusOr<std::shared_ptr<const LoadedModel>> LoadedModel::Open(const std::
 
 absl::StatusOr<std::shared_ptr<const LoadedModel>> LoadedModel::Open(
     std::unique_ptr<ModelFile> file, const ModelOptions& options) {
+  const ScopedFloatState float_state;  // norms and rope frequencies are converted here
   const std::string where = file->name();
   LLM_ASSIGN_OR_RETURN(std::unique_ptr<WeightSource> source,
                        OpenGguf(std::move(file), options.limits));

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "src/base/float_state.h"
 #include "src/base/status_macros.h"
 #include "src/base/thread_pool.h"
 #include "src/engine/calibrate.h"
@@ -58,6 +59,7 @@ EngineOptions MakeEngineOptions(const EnginePlan& plan, const OpenOptions& optio
 
 absl::StatusOr<std::unique_ptr<Engine>> OpenEngine(std::shared_ptr<const LoadedModel> model,
                                                    const OpenOptions& options) {
+  const ScopedFloatState float_state;
   const Model& weights = model->model();
   const int64_t available = AvailableMemoryBytes();
   LLM_ASSIGN_OR_RETURN(EnginePlan plan, PlanEngine(weights.config, *weights.kernels,

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "src/base/float_state.h"
 #include "src/base/nvtx.h"
 
 namespace llm {
@@ -27,6 +28,7 @@ StepLoop::StepLoop(const StepLoopOptions& options, RequestQueue* queue, Schedule
 }
 
 bool StepLoop::RunStep() {
+  const ScopedFloatState float_state;  // manual drive: the host's thread
   if (!healthy()) return false;
   try {
     return RunStepOrThrow();

@@ -45,6 +45,9 @@ void StepLoop::TraceRequest(const ActiveRequest& request) {
   add("request", request.request.arrival_ns, 0);
   spans[0].args[0] = {"prompt_tokens", request.num_prompt_tokens()};
   spans[0].args[1] = {"generated_tokens", request.num_generated_tokens()};
+  if (request.request.trace_id != 0) {
+    spans[0].args[2] = {"trace_id", static_cast<int64_t>(request.request.trace_id)};
+  }
   add("queue", request.request.arrival_ns, stats.first_scheduled_ns);
   if (stats.first_scheduled_ns != 0) {
     add("prefill", stats.first_scheduled_ns, stats.first_token_ns);

@@ -21,7 +21,9 @@ TEST(EngineTraceTest, StepsHoldTheirPartsAndRequestsTheirStages) {
   const std::string path = TracePath();
   ASSERT_TRUE(harness.engine().trace().Start(path).ok());
   const std::string prompt(40, 'a');  // three steps
-  const uint64_t id = harness.Submit(harness.Spec(prompt, 3));
+  RequestSpec spec = harness.Spec(prompt, 3);
+  spec.trace_id = 77;
+  const uint64_t id = harness.Submit(spec);
   harness.Submit(harness.Spec("abc", 2));
   harness.RunAll();
   ASSERT_TRUE(harness.engine().trace().Stop().ok());
@@ -43,6 +45,7 @@ TEST(EngineTraceTest, StepsHoldTheirPartsAndRequestsTheirStages) {
   ASSERT_EQ(stages.size(), 4u);
   EXPECT_EQ(stages[0].name, "request");
   EXPECT_EQ(stages[0].args["generated_tokens"], 3);
+  EXPECT_EQ(stages[0].args["trace_id"], 77);
   EXPECT_EQ(stages[0].end_ns - stages[0].begin_ns, harness.Of(id).stats.total_ns);
   EXPECT_EQ(stages[1].name, "queue");
   EXPECT_EQ(stages[2].name, "prefill");
