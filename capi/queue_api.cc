@@ -1,4 +1,5 @@
 // llm_queue_* and llm_poll.
+#include <algorithm>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +11,8 @@
 
 namespace llm {
 namespace {
+
+constexpr size_t kFirstEventBytes = 112;  // of ABI 1.0: no caller can know less
 
 absl::Status CreateQueue(llm_queue** queue) {
   LLM_RETURN_IF_NULL(queue);
@@ -34,8 +37,7 @@ absl::Status Poll(llm_queue* queue, llm_event* events, size_t event_size, size_t
   LLM_RETURN_IF_NULL(queue);
   LLM_RETURN_IF_NULL(events);
   LLM_RETURN_IF_NULL(count);
-  // The first version's size: no caller can know less.
-  if (event_size < sizeof(llm_event) || event_size > (1 << 16) ||
+  if (event_size < kFirstEventBytes || event_size > (1 << 16) ||
       event_size % alignof(llm_event) != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("event_size: ", event_size, " is not sizeof(llm_event)"));
@@ -45,9 +47,9 @@ absl::Status Poll(llm_queue* queue, llm_event* events, size_t event_size, size_t
   const auto receive = [&](size_t index, const Event& event) {
     char* const slot = base + index * event_size;
     const llm_event c = TranslateEvent(event);
-    std::memcpy(slot, &c, sizeof(c));
-    std::memset(slot + sizeof(c), 0,
-                event_size - sizeof(c));  // what a newer caller knows and we do not
+    const size_t known = std::min(event_size, sizeof(c));
+    std::memcpy(slot, &c, known);
+    std::memset(slot + known, 0, event_size - known);  // what a newer caller knows and we do not
   };
   LLM_ASSIGN_OR_RETURN(*count, queue->queue->Poll(capacity, timeout_ns, receive));
   return absl::OkStatus();

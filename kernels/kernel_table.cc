@@ -20,7 +20,7 @@ absl::StatusOr<const KernelTable*> FindKernels(absl::string_view name) {
   for (const KernelTable* table : tables) {
     if (name == table->name) return table;
   }
-  return absl::NotFoundError(absl::StrCat(
+  return absl::InvalidArgumentError(absl::StrCat(
       "kernels: no backend \"", name, "\" on this machine; it has ",
       absl::StrJoin(tables, ", ",
                     [](std::string* out, const KernelTable* table) { *out += table->name; })));

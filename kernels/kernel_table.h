@@ -35,7 +35,7 @@ struct KernelTable {
 // Every backend that this machine can run, fastest first; "reference" is always the last.
 std::vector<const KernelTable*> AvailableKernels();
 
-// By name; "" is the fastest. NOT_FOUND lists the names that this machine has.
+// By name; "" is the fastest. INVALID_ARGUMENT lists the names that this machine has.
 absl::StatusOr<const KernelTable*> FindKernels(absl::string_view name);
 
 }  // namespace llm

@@ -1,17 +1,19 @@
-/* llm.h: the whole C ABI of the library.
- *
- * Handles   Opaque. Made by *_open or *_create, released once by *_close or *_release; NULL is a
- * no-op. Status    A call that can fail returns llm_status. On failure its outputs are untouched
- * and llm_last_error() tells why, on the calling thread, until that thread's next failing call.
- * Structs   Owned by the caller and started with *_init(). struct_size says how much of the struct
- * the caller knows. Zero means the library's default; where zero is itself a wish, `set` names the
- * field. A switch is a uint32_t: 0 default, LLM_ON, LLM_OFF. A larger struct than the library's is
- * accepted when its unknown bytes are zero, else LLM_UNIMPLEMENTED; so are reserved fields. Strings
- * UTF-8, pointer and size. Inputs are copied before return. Threads   Every call is safe from any
- * thread, except where its comment narrows that. Fork      A child process must not use handles
- * made before the fork; it may open its own. Stability Within an ABI major nothing is removed,
- * renumbered or reordered; things are only appended.
+/* llm.h: the whole C ABI of the library. */
+/* clang-format off */
+/*
+ * Handles   Opaque. Made by *_open or *_create, released once by *_close or *_release; NULL is a no-op.
+ * Status    A call that can fail returns llm_status. On failure its outputs are untouched and
+ *           llm_last_error() tells why, on the calling thread, until that thread's next failing call.
+ * Structs   Owned by the caller and started with *_init(). struct_size says how much of the struct the
+ *           caller knows. Zero means the library's default; where zero is itself a wish, `set` names the field.
+ *           A switch is a uint32_t: 0 default, LLM_ON, LLM_OFF. A larger struct than the library's is accepted
+ *           when its unknown bytes are zero, else LLM_UNIMPLEMENTED; so are reserved fields.
+ * Strings   UTF-8, pointer and size. Inputs are copied before return.
+ * Threads   Every call is safe from any thread, except where its comment narrows that.
+ * Fork      A child process must not use handles made before the fork; it may open its own.
+ * Stability Within an ABI major nothing is removed, renumbered or reordered; things are only appended.
  */
+/* clang-format on */
 #ifndef INLAY_LLM_H_
 #define INLAY_LLM_H_
 
@@ -243,7 +245,8 @@ typedef struct llm_engine_options {
   uint32_t max_queued_requests; /* waiting and running; default 1024 */
   uint32_t prefix_cache;        /* switch, default on */
   uint64_t max_queued_tokens;   /* prompt tokens of waiting and running requests; default 4 Mi */
-  uint64_t max_memory_bytes;    /* KV, workspace and event buffers; default: no limit */
+  uint64_t max_memory_bytes;    /* KV and workspace; default: no limit. Undelivered events are
+                                   bounded by max_pending_bytes a request */
   uint64_t max_pending_bytes; /* undelivered events of one request, beyond which it pauses; default
                                  1 MiB */
   uint32_t drive;             /* LLM_DRIVE_* */
@@ -430,7 +433,7 @@ typedef struct llm_request {
   int64_t first_token_deadline_ns; /* from submit; 0: none */
   int64_t completion_deadline_ns;  /* from submit; 0: none */
   llm_string cache_salt;           /* cached prefixes are shared only between equal salts */
-  uint64_t session_id;             /* kept for cache hints and traces */
+  uint64_t session_id;             /* reserved */
   uint64_t trace_id;               /* shown in traces, as a signed number */
   uint64_t adapter_id;             /* reserved */
   int64_t token_gap_target_ns;     /* reserved */
@@ -624,7 +627,7 @@ LLM_API llm_status llm_metrics_text(const llm_engine* engine, char* text, size_t
 /* Records steps with their parts, requests with their stages, submits and callbacks, until
  * llm_trace_stop or the close of the engine writes them to the file at `path`, which is created or
  * emptied now, as Chrome's trace format (JSON; Perfetto opens it). Requests appear when they end.
- * Holds up to 128 Ki spans in some 10 MB; later ones are counted in otherData.dropped_spans.
+ * Holds up to 128 Ki spans in some 12 MB; later ones are counted in otherData.dropped_spans.
  * LLM_FAILED_PRECONDITION: one is running; LLM_NOT_FOUND, LLM_PERMISSION_DENIED, ...: the path. */
 LLM_API llm_status llm_trace_start(llm_engine* engine, const char* path, size_t path_size);
 /* LLM_FAILED_PRECONDITION: none is running; LLM_DATA_LOSS: the file is incomplete (a full disk). */

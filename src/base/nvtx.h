@@ -1,5 +1,4 @@
-// NVTX ranges named after the words of the request path; nothing unless built with the CUDA
-// toolkit.
+// Marks where NVTX ranges begin and end, named after the words of the request path; nothing on CPU.
 #pragma once
 
 namespace llm {

@@ -32,8 +32,8 @@ class ThreadPool {
   int num_threads() const { return static_cast<int>(threads_.size()) + 1; }
 
   // Calls task(i, worker) once for each i in [0, num_tasks), in any order on any worker, and
-  // returns when all are done. Tasks must not depend on each other's running concurrently.
-  // REQUIRES: one caller at a time; not from inside a task.
+  // returns when all are done. Tasks must not throw, nor depend on each other's running
+  // concurrently. REQUIRES: one caller at a time; not from inside a task.
   void ParallelFor(int num_tasks, Task task);
 
  private:

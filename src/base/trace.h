@@ -34,7 +34,7 @@ struct TraceSpan {
 // Safe from any thread. Off, it costs one relaxed load.
 class TraceRecorder {
  public:
-  static constexpr size_t kDefaultMaxSpans = size_t{1} << 17;  // about 10 MB: minutes of steps
+  static constexpr size_t kDefaultMaxSpans = size_t{1} << 17;  // about 12 MB: minutes of steps
 
   explicit TraceRecorder(size_t max_spans = kDefaultMaxSpans) : max_spans_(max_spans) {}
   TraceRecorder(const TraceRecorder&) = delete;

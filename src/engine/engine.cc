@@ -57,6 +57,7 @@ absl::Status Engine::Start() {
 
 // RunStep and CancelAll catch everything themselves.
 void Engine::ThreadLoop() {
+  step_thread_.store(std::this_thread::get_id());
   while (loop_.healthy() && !queue_.closed()) {
     if (!loop_.RunStep()) queue_.waker()->Wait(IdleTimeoutNs());
   }
@@ -87,7 +88,11 @@ absl::StatusOr<bool> Engine::Step() {
   }
   const absl::Status open = queue_.CheckOpen();
   bool worked = false;
-  if (open.ok()) worked = loop_.RunStep();
+  if (open.ok()) {
+    step_thread_.store(std::this_thread::get_id());
+    worked = loop_.RunStep();
+    step_thread_.store(std::thread::id());
+  }
   dispatcher_->DrainHere();
   gate_.Leave();
   // The step that turns the engine unhealthy worked: it delivered. Later ones say why.
@@ -95,9 +100,11 @@ absl::StatusOr<bool> Engine::Step() {
   return worked;
 }
 
+bool Engine::InHostCode() const { return dispatcher_->InCallback() || InStep(); }
+
 absl::Status Engine::Shutdown(int64_t timeout_ns) {
   queue_.Close();
-  if (dispatcher_->InCallback()) {
+  if (InHostCode()) {
     return absl::DeadlineExceededError(
         "shutdown: intake is stopped, but the calling callback runs");
   }
@@ -125,7 +132,7 @@ absl::Status Engine::ShutdownThreads(int64_t timeout_ns) {
 }
 
 absl::Status Engine::Close() {
-  if (dispatcher_->InCallback()) {
+  if (InHostCode()) {
     return absl::FailedPreconditionError("close: called inside a callback of this engine");
   }
   LLM_RETURN_IF_ERROR(Shutdown(-1));

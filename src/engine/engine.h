@@ -2,6 +2,7 @@
 // events to queues and callbacks.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -81,7 +82,6 @@ class Engine {
   const MetricsLabels& labels() const { return parts_.labels; }
   // Written at Close when it is still on.
   TraceRecorder& trace() { return trace_; }
-  const ModelText& text() const { return parts_.text; }
 
   // For tests, between steps of a manually driven engine.
   const StepLoop& loop() const { return loop_; }
@@ -92,6 +92,9 @@ class Engine {
   absl::Status Start();
   void ThreadLoop();
   int64_t IdleTimeoutNs() const;
+  // Whether the host calls from inside a step (a row callback), or from any of its callbacks.
+  bool InStep() const { return step_thread_.load() == std::this_thread::get_id(); }
+  bool InHostCode() const;
 
   // engine_submit.cc
   void TraceSubmit(int64_t start_ns, uint64_t id);
@@ -115,6 +118,7 @@ class Engine {
   StepLoop loop_;
   StepGate gate_;  // manual: held during a step; threads: held by the engine thread until it has
                    // ended all
+  std::atomic<std::thread::id> step_thread_{};  // the one that runs a step now
   std::thread thread_;
 };
 

@@ -45,8 +45,7 @@ void ScoreSink::Abandon() {
 }
 
 absl::StatusOr<std::vector<float>> Engine::Score(const ScoreSpec& score) {
-  const bool in_step = thread_.get_id() == std::this_thread::get_id();
-  if (in_step || (options_.manual && dispatcher_->InCallback())) {
+  if (InStep() || (options_.manual && dispatcher_->InCallback())) {
     return absl::FailedPreconditionError("score: called inside a step of this engine");
   }
   RequestSpec spec;

@@ -34,7 +34,7 @@ absl::Status StepLoop::Compute(const StepPlan& plan) {
   } catch (const std::bad_alloc&) {
     return out_of_memory_;
   } catch (...) {
-    return absl::InternalError("an unknown exception while computing");
+    return unknown_exception_;
   }
 }
 
@@ -179,6 +179,7 @@ void StepLoop::CommitRow(ActiveRequest* request, const SampledToken& token) {
   try {
     StageToken(request, token);
   } catch (const std::bad_alloc&) {
+    request->staged.Clear();  // its arrays may disagree
     End(request, FinishReason::kError, out_of_memory_);
   }
 }

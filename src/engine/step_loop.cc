@@ -22,6 +22,7 @@ StepLoop::StepLoop(const StepLoopOptions& options, RequestQueue* queue, Schedule
       trace_(trace),
       logger_(logger),
       out_of_memory_(absl::InternalError("the engine ran out of memory")),
+      unknown_exception_(absl::InternalError("an unknown exception inside a step")),
       adjuster_(options.vocab_size),
       laps_(clock) {
   PublishCounters();  // the blocks are there before the first step
@@ -35,7 +36,7 @@ bool StepLoop::RunStep() {
   } catch (const std::bad_alloc&) {
     Fail(out_of_memory_);
   } catch (...) {
-    Fail(absl::InternalError("an unknown exception inside a step"));
+    Fail(unknown_exception_);
   }
   return true;
 }

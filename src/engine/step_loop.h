@@ -45,7 +45,6 @@ class StepLoop {
   void RequestFlush() { flush_requested_.store(true); }
 
   // No request is in the loop; some may still be in the queue.
-  bool idle() const { return active_.empty(); }
   // The earliest deadline of an open request on the engine's clock; 0: none.
   int64_t NextDeadlineNs() const;
   bool healthy() const { return healthy_.load(); }
@@ -119,7 +118,8 @@ class StepLoop {
   const Clock* const clock_;
   TraceRecorder* const trace_;
   const Logger logger_;
-  const absl::Status out_of_memory_;  // made early: there may be no memory for it later
+  const absl::Status out_of_memory_;  // made early: there may be no memory for them later
+  const absl::Status unknown_exception_;
 
   std::vector<std::unique_ptr<ActiveRequest>> incoming_;  // swapped with the queue
   std::vector<std::unique_ptr<ActiveRequest>> active_;    // open, in the order of their ids

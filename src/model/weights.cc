@@ -110,7 +110,12 @@ absl::Status Packer::RunBatch(const Piece* pieces, int count) {
   std::vector<absl::Status> statuses(static_cast<size_t>(count));
   options_.pool->ParallelFor(count, [&](int task, int worker) {
     std::byte* staging = staging_.data() + staging_bytes_ * static_cast<size_t>(worker);
-    statuses[static_cast<size_t>(task)] = Load(pieces[task], staging);
+    absl::Status& status = statuses[static_cast<size_t>(task)];
+    try {
+      status = Load(pieces[task], staging);
+    } catch (const std::bad_alloc&) {  // a task must not throw; this status allocates nothing
+      status = absl::Status(absl::StatusCode::kResourceExhausted, "");
+    }
   });
   for (const absl::Status& status : statuses) LLM_RETURN_IF_ERROR(status);
   return absl::OkStatus();

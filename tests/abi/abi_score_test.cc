@@ -108,6 +108,46 @@ TEST_F(AbiScoreTest, TheRowCallbackSeesFullVocabularyLogits) {
   EXPECT_EQ(rows.logprobs.size(), 1u);
 }
 
+// What the engine answers to calls from inside its own step, where waiting could never end.
+struct Reentry {
+  llm_engine* engine = nullptr;
+  llm_status close = LLM_OK, shutdown = LLM_OK, score = LLM_OK, step = LLM_OK;
+
+  static int32_t Call(void* user_data, const llm_score_row* row) {
+    Reentry& reentry = *static_cast<Reentry*>(user_data);
+    llm_score_request request;
+    llm_score_request_init(&request);
+    request.ids = &row->id;
+    request.num_ids = 1;
+    size_t count = 0;
+    reentry.score = llm_score(reentry.engine, &request, nullptr, 0, &count);
+    reentry.step = llm_engine_step(reentry.engine, nullptr);
+    reentry.close = llm_engine_close(reentry.engine);
+    reentry.shutdown = llm_engine_shutdown(reentry.engine, -1);
+    return 1;
+  }
+};
+
+TEST_F(AbiScoreTest, ARowCallbackThatClosesStepsOrScoresGetsAStatus) {
+  for (const uint32_t drive : {LLM_DRIVE_MANUAL, LLM_DRIVE_THREADS}) {
+    Open(drive);
+    Reentry reentry;
+    reentry.engine = engine_;
+    const std::vector<int32_t> text = LongText();
+    llm_score_request score = Score(text);
+    score.on_row = &Reentry::Call;
+    score.user_data = &reentry;
+    size_t count = 0;
+    EXPECT_NE(llm_score(engine_, &score, nullptr, 0, &count), LLM_OK);
+    EXPECT_EQ(reentry.close, LLM_FAILED_PRECONDITION);
+    EXPECT_EQ(reentry.shutdown, LLM_DEADLINE_EXCEEDED);
+    EXPECT_EQ(reentry.score, LLM_FAILED_PRECONDITION);
+    EXPECT_EQ(reentry.step, LLM_FAILED_PRECONDITION);
+    EXPECT_EQ(llm_engine_close(engine_), LLM_OK);
+    engine_ = nullptr;
+  }
+}
+
 TEST_F(AbiScoreTest, TextIsTokenizedAsAPromptIs) {
   Open(LLM_DRIVE_MANUAL);
   const std::string text = "hello world, hello again";

