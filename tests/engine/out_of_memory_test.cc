@@ -29,6 +29,8 @@ bool RunWithFailure(int allocation, int length) {
   for (const uint64_t id : ids) {
     EXPECT_EQ(harness.Of(id).num_finished, 1) << "allocation " << allocation;
     EXPECT_FALSE(harness.Of(id).token_after_finish);
+    EXPECT_EQ(harness.Of(id).logprobs.size(), 2 * harness.Of(id).ids.size())
+        << "half an event, allocation " << allocation;
   }
   return survived;
 }
