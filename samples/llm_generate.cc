@@ -332,8 +332,9 @@ int main(int argc, char** argv) {
     PrintJson(answer);
   } else {
     std::printf("\n");
-    PrintStats(answer);
   }
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) Fail("cannot write the answer");
+  if (!flags.json) PrintStats(answer);
   llm_engine_close(engine);
   llm_model_release(model);
   if (answer.status != LLM_OK) std::cerr << "llm-generate: " << answer.message << "\n";

@@ -69,6 +69,14 @@ class GenerateTest(unittest.TestCase):
             self.assertTrue(done.stderr.startswith("llm-generate: "), done.stderr)
             self.assertEqual(done.stdout, "")
 
+    @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full here")
+    def test_an_answer_that_cannot_be_written_is_a_failure(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([PROGRAM, "--model", MODEL, "--ids", "9,8,7", "--max-tokens", "2"], stdout=full,
+                                  stderr=subprocess.PIPE, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("cannot write the answer", done.stderr)
+
     def test_without_json_the_answer_is_on_stdout_and_stats_on_stderr(self):
         flags = ["--ids", "9,8,7", "--max-tokens", "8", "--ignore-eos"]
         done = run(*flags)
