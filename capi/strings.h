@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "inlay/llm.h"
@@ -26,6 +27,18 @@ inline absl::Status CheckArray(absl::string_view name, const void* data, size_t 
     return absl::InvalidArgumentError(absl::StrCat(name, ": impossible size ", size));
   }
   return absl::OkStatus();
+}
+
+// REQUIRES: path is not NULL.
+inline absl::StatusOr<std::string> PathFromC(const char* path, size_t path_size) {
+  if (path_size == 0 || path_size > 4096) {
+    return absl::InvalidArgumentError("path_size: not in [1, 4096]");
+  }
+  std::string result(path, path_size);
+  if (result.find('\0') != std::string::npos) {
+    return absl::InvalidArgumentError("path: contains a zero byte");
+  }
+  return result;
 }
 
 // Writes what fits, and always the whole size.

@@ -1,6 +1,7 @@
 // llm_trace_start and llm_trace_stop.
 #include "capi/boundary.h"
 #include "capi/handles.h"
+#include "capi/strings.h"
 #include "inlay/llm.h"
 #include "src/base/status_macros.h"
 
@@ -10,13 +11,7 @@ namespace {
 absl::Status StartTrace(llm_engine* engine, const char* path, size_t path_size) {
   LLM_RETURN_IF_NULL(engine);
   LLM_RETURN_IF_NULL(path);
-  if (path_size == 0 || path_size > 4096) {
-    return absl::InvalidArgumentError("path_size: not in [1, 4096]");
-  }
-  const std::string path_string(path, path_size);
-  if (path_string.find('\0') != std::string::npos) {
-    return absl::InvalidArgumentError("path: contains a zero byte");
-  }
+  LLM_ASSIGN_OR_RETURN(const std::string path_string, PathFromC(path, path_size));
   return engine->engine->trace().Start(path_string);
 }
 

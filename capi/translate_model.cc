@@ -57,13 +57,7 @@ absl::Status TranslateModelOptions(const llm_model_options* given, ModelOptions*
 }
 
 absl::StatusOr<std::unique_ptr<ModelFile>> FileOfPath(const char* path, size_t path_size) {
-  if (path_size == 0 || path_size > 4096) {
-    return absl::InvalidArgumentError("path_size: not in [1, 4096]");
-  }
-  const std::string path_string(path, path_size);
-  if (path_string.find('\0') != std::string::npos) {
-    return absl::InvalidArgumentError("path: contains a zero byte");
-  }
+  LLM_ASSIGN_OR_RETURN(const std::string path_string, PathFromC(path, path_size));
   return OpenModelFile(path_string);
 }
 

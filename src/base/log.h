@@ -19,8 +19,6 @@ class Logger {
   Logger() = default;
   Logger(Callback callback, void* user_data) : callback_(callback), user_data_(user_data) {}
 
-  bool enabled() const { return callback_ != nullptr; }
-
   template <typename... Args>
   void Info(const Args&... args) const {
     Write(LogLevel::kInfo, args...);
@@ -32,10 +30,6 @@ class Logger {
   template <typename... Args>
   void Error(const Args&... args) const {
     Write(LogLevel::kError, args...);
-  }
-  template <typename... Args>
-  void Debug(const Args&... args) const {
-    Write(LogLevel::kDebug, args...);
   }
 
  private:

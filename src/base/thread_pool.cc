@@ -50,7 +50,6 @@ ThreadPool::~ThreadPool() {
 
 void ThreadPool::ParallelFor(int num_tasks, Task task) {
   if (num_tasks <= 0) return;
-  const ScopedFloatState float_state;
   if (threads_.empty() || num_tasks == 1) {
     for (int i = 0; i < num_tasks; ++i) task(i, 0);
     return;

@@ -59,11 +59,7 @@ void ExpectPerplexity(const std::string& model_path, const std::string& name, co
   ASSERT_TRUE(std::equal(first_ids.begin(), first_ids.end(), ids.begin()));
 
   const auto context = all["context"].get<size_t>();
-  const char* backend = std::getenv("INLAY_BACKEND");
-  const KernelTable* kernels = AvailableKernels().front();
-  for (const KernelTable* table : AvailableKernels()) {
-    if (backend != nullptr && std::string(backend) == table->name) kernels = table;
-  }
+  const KernelTable* kernels = BackendUnderTest();
   auto harness = ModelHarness::Create(*source, {.kernels = kernels,
                                                 .num_threads = 2,
                                                 .kv_dtype = mode.kv_dtype,

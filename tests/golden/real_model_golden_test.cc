@@ -39,11 +39,7 @@ class RealModelTest : public testing::Test {
       ADD_FAILURE() << "cannot read " << model_path << " or " << golden_path;
       return false;
     }
-    const char* backend = std::getenv("INLAY_BACKEND");
-    const KernelTable* kernels = AvailableKernels().front();
-    for (const KernelTable* table : AvailableKernels()) {
-      if (backend != nullptr && std::string(backend) == table->name) kernels = table;
-    }
+    const KernelTable* kernels = BackendUnderTest();
     auto harness = ModelHarness::Create(*source_, {.kernels = kernels,
                                                    .num_threads = 2,
                                                    .kv_dtype = mode.kv_dtype,

@@ -2,13 +2,24 @@
 #include "tests/support/model_harness.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <numeric>
 #include <random>
+#include <string>
 
 #include "src/base/math.h"
 #include "src/base/status_macros.h"
 
 namespace llm {
+
+const KernelTable* BackendUnderTest() {
+  const char* backend = std::getenv("INLAY_BACKEND");
+  const KernelTable* kernels = AvailableKernels().front();
+  for (const KernelTable* table : AvailableKernels()) {
+    if (backend != nullptr && std::string(backend) == table->name) kernels = table;
+  }
+  return kernels;
+}
 
 absl::StatusOr<std::unique_ptr<ModelHarness>> ModelHarness::Create(const WeightSource& source,
                                                                    const HarnessOptions& options) {

@@ -24,6 +24,9 @@ struct HarnessOptions {
   int num_blocks = 64;  // of each group
 };
 
+// The backend that INLAY_BACKEND names, else the fastest at hand.
+const KernelTable* BackendUnderTest();
+
 class ModelHarness {
  public:
   static absl::StatusOr<std::unique_ptr<ModelHarness>> Create(const WeightSource& source,
