@@ -17,7 +17,6 @@ namespace {
 absl::Status CheckReserved(const llm_request& c) {
   const char* field = nullptr;
   if (c.choices > 1) field = "choices";
-  if (c.session_id != 0) field = "session_id";
   if (c.adapter_id != 0) field = "adapter_id";
   if (c.token_gap_target_ns != 0) field = "token_gap_target_ns";
   if (c.arrival_ns != 0) field = "arrival_ns";
@@ -140,6 +139,7 @@ absl::Status TranslateRequest(const llm_request* given, RequestSpec* spec) {
   spec->first_token_timeout_ns = c.first_token_deadline_ns;
   spec->completion_timeout_ns = c.completion_deadline_ns;
   spec->cache_salt = std::string(FromC(c.cache_salt));
+  spec->session_id = c.session_id;
   spec->trace_id = c.trace_id;
   return absl::OkStatus();
 }

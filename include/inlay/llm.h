@@ -281,6 +281,23 @@ LLM_API llm_queue* llm_engine_queue(llm_engine* engine);
  * running requests hold. Never waits. LLM_FAILED_PRECONDITION after shutdown. */
 LLM_API llm_status llm_cache_flush(llm_engine* engine);
 
+/* ---- Sessions ---- */
+
+/* What comes after the answer that a session has just got. */
+#define LLM_HINT_TOOL_CALL 1 /* its next request, soon: its cached prefix is evicted late */
+#define LLM_HINT_HUMAN 2     /* its next request, late or never: evicted early */
+
+/* Orders the eviction of cached blocks that requests of this session alone have used, until another
+ * request of it gives its blocks back; blocks that others use too are left alone. The last hint
+ * counts. It shifts the blocks by four turnovers of the KV memory and grows old with them. For
+ * after a FINISHED; never waits, takes effect before the next step, changes no answer. An unknown
+ * session is LLM_OK: its blocks may be gone. LLM_RESOURCE_EXHAUSTED: manual drive, and thousands
+ * wait for a step; LLM_FAILED_PRECONDITION after shutdown. */
+LLM_API llm_status llm_session_hint(llm_engine* engine, uint64_t session_id, uint32_t hint);
+/* The same hint for a session that will not come back: its blocks go before all others. It may come
+ * back all the same. */
+LLM_API llm_status llm_session_close(llm_engine* engine, uint64_t session_id);
+
 /* ---- Memory plan ---- */
 
 #define LLM_SOURCE_PATH 1   /* path */
@@ -433,7 +450,7 @@ typedef struct llm_request {
   int64_t first_token_deadline_ns; /* from submit; 0: none */
   int64_t completion_deadline_ns;  /* from submit; 0: none */
   llm_string cache_salt;           /* cached prefixes are shared only between equal salts */
-  uint64_t session_id;             /* reserved */
+  uint64_t session_id;             /* what llm_session_hint names; 0: none */
   uint64_t trace_id;               /* shown in traces, as a signed number */
   uint64_t adapter_id;             /* reserved */
   int64_t token_gap_target_ns;     /* reserved */

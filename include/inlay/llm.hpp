@@ -172,6 +172,12 @@ class Engine {
     return Status(llm_submit(engine_, &request, id));
   }
   Status Cancel(llm_request_id id) { return Status(llm_cancel(engine_, id)); }
+  Status HintSession(uint64_t session_id, uint32_t hint) {
+    return Status(llm_session_hint(engine_, session_id, hint));
+  }
+  Status CloseSession(uint64_t session_id) {
+    return Status(llm_session_close(engine_, session_id));
+  }
   Status Step(bool* worked) {
     uint32_t did_work = 0;
     const llm_status code = llm_engine_step(engine_, &did_work);

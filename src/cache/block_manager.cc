@@ -51,8 +51,8 @@ BlockId BlockManager::Allocate(int group) {
   return allocation.block;
 }
 
-bool BlockManager::EvictOldest(int group) {
-  const BlockId block = pool(group).oldest_cached();
+bool BlockManager::EvictNext(int group) {
+  const BlockId block = pool(group).next_evicted();
   if (block == kNullBlock) return false;
   mutable_pool(group)->SetFindable(block, false);
   prefix_->Detach(group, block);
@@ -62,7 +62,7 @@ bool BlockManager::EvictOldest(int group) {
 
 bool BlockManager::EnsureFreeNode() {
   for (int group = 0; group < num_groups(); ++group) {
-    while (!prefix_->has_free_node() && EvictOldest(group)) {
+    while (!prefix_->has_free_node() && EvictNext(group)) {
     }
   }
   return prefix_->has_free_node();
@@ -70,7 +70,7 @@ bool BlockManager::EnsureFreeNode() {
 
 void BlockManager::Flush() {
   for (int group = 0; group < num_groups(); ++group) {
-    while (EvictOldest(group)) {
+    while (EvictNext(group)) {
     }
   }
 }
@@ -186,7 +186,8 @@ void BlockManager::PublishPartial(PrefixNodeId node, absl::Span<const int32_t> t
 }
 
 void BlockManager::ReleaseAll(PrefixNodeId node, absl::Span<const int32_t> tokens,
-                              int32_t num_computed, std::vector<BlockTable>* tables) {
+                              int32_t num_computed, uint64_t session_id,
+                              std::vector<BlockTable>* tables) {
   if (node != kNoPrefixNode) {
     PublishMissing(node, *tables);
     PublishPartial(node, tokens, num_computed, *tables);
@@ -194,19 +195,25 @@ void BlockManager::ReleaseAll(PrefixNodeId node, absl::Span<const int32_t> token
   for (int g = 0; g < static_cast<int>(tables->size()); ++g) {
     BlockTable& table = (*tables)[static_cast<size_t>(g)];
     for (size_t i = table.size(); i-- > 0;) {
-      if (table[i] != kNullBlock) Release(g, table[i]);
+      if (table[i] != kNullBlock) mutable_pool(g)->Release(table[i], session_id);
     }
     table.clear();
   }
+  Hint(session_id, SessionHint::kNone);
 }
 
-void BlockManager::ReleaseBehindWindows(int32_t num_computed, std::vector<BlockTable>* tables) {
+void BlockManager::Hint(uint64_t session_id, SessionHint hint) {
+  for (BlockPool& pool : pools_) pool.Hint(session_id, hint);
+}
+
+void BlockManager::ReleaseBehindWindows(int32_t num_computed, uint64_t session_id,
+                                        std::vector<BlockTable>* tables) {
   for (int g = 0; g < num_groups(); ++g) {
     BlockTable& table = (*tables)[static_cast<size_t>(g)];
     const int32_t first = FirstNeededBlock(num_computed, window(g), block_size());
     // Everything before the first null entry from the right was dropped by an earlier call.
     for (int32_t i = first - 1; i >= 0 && table[static_cast<size_t>(i)] != kNullBlock; --i) {
-      Release(g, table[static_cast<size_t>(i)]);
+      mutable_pool(g)->Release(table[static_cast<size_t>(i)], session_id);
       table[static_cast<size_t>(i)] = kNullBlock;
     }
   }

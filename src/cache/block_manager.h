@@ -65,11 +65,14 @@ class BlockManager {
                        const std::vector<BlockTable>& tables);
   // Gives back all blocks, tails first, so that they are evicted before heads; whole and partly
   // filled ones that hold computed tokens stay findable when `node` is the sequence's place. Clears
-  // the tables; `node` stays pinned.
+  // the tables; `node` stays pinned. Earlier hints about the session (0: none) end.
   void ReleaseAll(PrefixNodeId node, absl::Span<const int32_t> tokens, int32_t num_computed,
-                  std::vector<BlockTable>* tables);
+                  uint64_t session_id, std::vector<BlockTable>* tables);
   // Gives back the blocks of [0, num_computed) that no later query reads. They stay findable.
-  void ReleaseBehindWindows(int32_t num_computed, std::vector<BlockTable>* tables);
+  void ReleaseBehindWindows(int32_t num_computed, uint64_t session_id,
+                            std::vector<BlockTable>* tables);
+  // Orders the eviction of the cached blocks that only this session has used.
+  void Hint(uint64_t session_id, SessionHint hint);
 
   BlockId PrefixBlock(PrefixNodeId node, int group) const { return prefix_->block(node, group); }
   // Drops every cached block that nothing holds.
@@ -82,7 +85,7 @@ class BlockManager {
 
  private:
   BlockPool* mutable_pool(int group) { return &pools_[static_cast<size_t>(group)]; }
-  bool EvictOldest(int group);
+  bool EvictNext(int group);
   bool EnsureFreeNode();
   void Attach(PrefixNodeId node, int group, BlockId block);
   void PublishMissing(PrefixNodeId node, const std::vector<BlockTable>& tables);

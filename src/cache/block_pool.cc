@@ -1,4 +1,4 @@
-// Two intrusive lists, free and cached; a held block is in neither.
+// A list of the free blocks and the order of the cached ones; a held block is in neither.
 #include "src/cache/block_pool.h"
 
 #include "absl/strings/str_cat.h"
@@ -6,55 +6,45 @@
 
 namespace llm {
 
-BlockPool::BlockPool(int num_blocks) : blocks_(static_cast<size_t>(num_blocks)) {
-  for (BlockId block = 0; block < num_blocks; ++block) PushBack(&free_, block);
+BlockPool::BlockPool(int num_blocks)
+    : blocks_(static_cast<size_t>(num_blocks)), cached_(num_blocks) {
+  for (BlockId block = 0; block < num_blocks; ++block) PushFree(block);
 }
 
-void BlockPool::PushBack(List* list, BlockId block) {
-  Block& entry = blocks_[Index(block)];
-  entry.previous = list->tail;
-  entry.next = kNullBlock;
-  if (list->tail == kNullBlock) {
-    list->head = block;
-  } else {
-    blocks_[Index(list->tail)].next = block;
-  }
-  list->tail = block;
-  ++list->size;
+void BlockPool::PushFree(BlockId block) {
+  (last_free_ == kNullBlock ? first_free_ : blocks_[Index(last_free_)].next) = block;
+  last_free_ = block;
+  blocks_[Index(block)].next = kNullBlock;
+  ++num_free_;
 }
 
-void BlockPool::Remove(List* list, BlockId block) {
-  Block& entry = blocks_[Index(block)];
-  if (entry.previous == kNullBlock) {
-    list->head = entry.next;
-  } else {
-    blocks_[Index(entry.previous)].next = entry.next;
-  }
-  if (entry.next == kNullBlock) {
-    list->tail = entry.previous;
-  } else {
-    blocks_[Index(entry.next)].previous = entry.previous;
-  }
-  entry.previous = entry.next = kNullBlock;
-  --list->size;
+BlockId BlockPool::PopFree() {
+  const BlockId block = first_free_;
+  first_free_ = blocks_[Index(block)].next;
+  if (first_free_ == kNullBlock) last_free_ = kNullBlock;
+  --num_free_;
+  return block;
 }
 
 BlockPool::Allocation BlockPool::Allocate() {
   Allocation result;
-  List* list = free_.size > 0 ? &free_ : &cached_;
-  if (list->size == 0) return result;
-  result.block = list->head;
-  result.evicted = list == &cached_;
-  Remove(list, result.block);
+  if (num_free_ > 0) {
+    result.block = PopFree();
+  } else {
+    result.block = cached_.next();
+    if (result.block == kNullBlock) return result;
+    result.evicted = true;
+    cached_.Remove(result.block);
+  }
+  blocks_[Index(result.block)] = Block();
   blocks_[Index(result.block)].num_refs = 1;
-  blocks_[Index(result.block)].findable = false;
   return result;
 }
 
 void BlockPool::AddRef(BlockId block) {
   Block& entry = blocks_[Index(block)];
   LLM_DCHECK(entry.num_refs > 0 || entry.findable);
-  if (entry.num_refs == 0) Remove(&cached_, block);
+  if (entry.num_refs == 0) cached_.Remove(block);
   ++entry.num_refs;
 }
 
@@ -62,43 +52,59 @@ void BlockPool::Release(BlockId block) {
   Block& entry = blocks_[Index(block)];
   LLM_DCHECK(entry.num_refs > 0);
   if (--entry.num_refs > 0) return;
-  PushBack(entry.findable ? &cached_ : &free_, block);
+  if (entry.findable) {
+    cached_.Add(block, entry.session_id);
+  } else {
+    PushFree(block);
+  }
+}
+
+void BlockPool::Release(BlockId block, uint64_t session_id) {
+  Block& entry = blocks_[Index(block)];
+  if (!entry.used) {
+    entry.session_id = session_id;
+  } else if (entry.session_id != session_id) {
+    entry.session_id = 0;
+  }
+  entry.used = true;
+  Release(block);
 }
 
 void BlockPool::SetFindable(BlockId block, bool findable) {
   Block& entry = blocks_[Index(block)];
   LLM_DCHECK(!findable || entry.num_refs > 0);
   if (entry.num_refs == 0 && entry.findable && !findable) {
-    Remove(&cached_, block);
-    PushBack(&free_, block);
+    cached_.Remove(block);
+    PushFree(block);
   }
   entry.findable = findable;
 }
 
 absl::Status BlockPool::CheckInvariants() const {
-  std::vector<bool> listed(blocks_.size(), false);
-  for (const List* list : {&free_, &cached_}) {
-    int size = 0;
-    for (BlockId block = list->head; block != kNullBlock; block = blocks_[Index(block)].next) {
-      const Block& entry = blocks_[Index(block)];
-      if (listed[Index(block)] || entry.num_refs != 0 || entry.findable != (list == &cached_)) {
-        return absl::InternalError(absl::StrCat("block ", block, " is in the wrong list: refs ",
-                                                entry.num_refs, ", findable ", entry.findable));
-      }
-      listed[Index(block)] = true;
-      ++size;
+  std::vector<bool> free(blocks_.size(), false);
+  int num_free = 0;
+  for (BlockId block = first_free_; block != kNullBlock; block = blocks_[Index(block)].next) {
+    if (free[Index(block)]) {
+      return absl::InternalError(absl::StrCat("block ", block, " is free twice"));
     }
-    if (size != list->size) {
-      return absl::InternalError(absl::StrCat("list counts ", list->size, " blocks, has ", size));
-    }
+    free[Index(block)] = true;
+    ++num_free;
+  }
+  if (num_free != num_free_) {
+    return absl::InternalError(absl::StrCat("counts ", num_free_, " free blocks, has ", num_free));
   }
   for (size_t i = 0; i < blocks_.size(); ++i) {
-    if (listed[i] == (blocks_[i].num_refs > 0)) {
-      return absl::InternalError(absl::StrCat("block ", i, " with ", blocks_[i].num_refs,
-                                              " references: listed ", listed[i]));
+    const Block& entry = blocks_[i];
+    const bool in_order = cached_.contains(static_cast<BlockId>(i));
+    if (free[i] == (entry.num_refs == 0 && !entry.findable) &&
+        in_order == (entry.num_refs == 0 && entry.findable)) {
+      continue;
     }
+    return absl::InternalError(
+        absl::StrCat("block ", i, " is in the wrong list: refs ", entry.num_refs, ", findable ",
+                     entry.findable, ", free ", free[i] ? 1 : 0, ", cached ", in_order ? 1 : 0));
   }
-  return absl::OkStatus();
+  return cached_.CheckInvariants();
 }
 
 }  // namespace llm

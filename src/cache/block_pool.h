@@ -1,8 +1,8 @@
 // Hands out the KV blocks of one group by id and takes them back; knows nothing of their contents.
 //
 // A block is free, held (num_refs > 0), or cached (num_refs == 0, but the prefix cache can find
-// it). Cached blocks count as available: Allocate evicts the least recently released one when no
-// free block is left. Every call takes constant time.
+// it). Cached blocks count as available: Allocate evicts the first one in the eviction order (least
+// recently released, shifted by hints) when no free block is left.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "src/cache/block_table.h"
+#include "src/cache/eviction_order.h"
 
 namespace llm {
 
@@ -27,47 +28,47 @@ class BlockPool {
   // The last reference makes a findable block cached, the most recent one, and any other block
   // free.
   void Release(BlockId block);
+  // The same for a holder that used the block's contents: one of the session, 0: of none. A block
+  // belongs to the session of its only users; hints hold for such blocks alone.
+  void Release(BlockId block, uint64_t session_id);
+  // Of the session's cached blocks; see EvictionOrder.
+  void Hint(uint64_t session_id, SessionHint hint) { cached_.Hint(session_id, hint); }
   // Says whether the prefix cache can find the block. A cached block that it cannot find becomes
   // free.
   void SetFindable(BlockId block, bool findable);
 
-  BlockId oldest_cached() const {
-    return cached_.head;
-  }  // the next one to be evicted; kNullBlock: none
+  BlockId next_evicted() const { return cached_.next(); }  // kNullBlock: none
   int num_refs(BlockId block) const { return blocks_[Index(block)].num_refs; }
   bool findable(BlockId block) const { return blocks_[Index(block)].findable; }
   bool cached(BlockId block) const { return findable(block) && num_refs(block) == 0; }
 
   int num_blocks() const { return static_cast<int>(blocks_.size()); }
-  int num_free() const { return free_.size; }
-  int num_cached() const { return cached_.size; }
+  int num_free() const { return num_free_; }
+  int num_cached() const { return cached_.size(); }
   int num_held() const { return num_blocks() - num_free() - num_cached(); }
   int num_available() const { return num_free() + num_cached(); }
 
-  // INTERNAL unless each block is in exactly the list that its fields call for.
+  // INTERNAL unless each block is free, held or cached exactly as its fields call for.
   absl::Status CheckInvariants() const;
 
  private:
   struct Block {
     int32_t num_refs = 0;
     bool findable = false;
-    BlockId previous = kNullBlock;
-    BlockId next = kNullBlock;
-  };
-  // Doubly linked through the blocks themselves.
-  struct List {
-    BlockId head = kNullBlock;
-    BlockId tail = kNullBlock;
-    int size = 0;
+    bool used = false;          // since it was allocated, by some holder that has released it
+    uint64_t session_id = 0;    // of all those users; 0: they differ, or had none
+    BlockId next = kNullBlock;  // of free blocks
   };
 
   static size_t Index(BlockId block) { return static_cast<size_t>(block); }
-  void PushBack(List* list, BlockId block);
-  void Remove(List* list, BlockId block);
+  void PushFree(BlockId block);
+  BlockId PopFree();
 
   std::vector<Block> blocks_;
-  List free_;
-  List cached_;  // least recently released first
+  BlockId first_free_ = kNullBlock;
+  BlockId last_free_ = kNullBlock;
+  int num_free_ = 0;
+  EvictionOrder cached_;
 };
 
 }  // namespace llm

@@ -79,6 +79,14 @@ absl::Status Engine::FlushCache() {
   return absl::OkStatus();
 }
 
+absl::Status Engine::HintSession(uint64_t session_id, SessionHint hint) {
+  if (session_id == 0) return absl::InvalidArgumentError("session_id: 0 is no session");
+  LLM_RETURN_IF_ERROR(queue_.CheckOpen());
+  LLM_RETURN_IF_ERROR(loop_.session_hints()->Push(session_id, hint));
+  queue_.waker()->Wake();
+  return absl::OkStatus();
+}
+
 absl::StatusOr<bool> Engine::Step() {
   if (!options_.manual) {
     return absl::FailedPreconditionError("step: the engine has its own threads");

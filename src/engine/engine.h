@@ -64,6 +64,9 @@ class Engine {
   absl::Status Cancel(uint64_t id) { return queue_.Cancel(id); }
   // Drops the cached blocks that nothing uses, before the next step. FAILED_PRECONDITION: closed.
   absl::Status FlushCache();
+  // Orders the eviction of the session's cached blocks, from the next step on. INVALID_ARGUMENT:
+  // session 0; RESOURCE_EXHAUSTED: too many wait for a step; FAILED_PRECONDITION: closed.
+  absl::Status HintSession(uint64_t session_id, SessionHint hint);
   // Log-probabilities of tokens first..end of a text, each given all before it; blocks until they
   // are there. Manual drive: steps the engine itself. Errors as Submit's; CANCELLED by the handler
   // or shutdown; FAILED_PRECONDITION inside a step of this engine.

@@ -104,6 +104,7 @@ absl::StatusOr<Request> Engine::MakeRequest(const RequestSpec& spec, QueuePlace*
   request.first_token_deadline_ns = DeadlineAt(request.arrival_ns, spec.first_token_timeout_ns);
   request.completion_deadline_ns = DeadlineAt(request.arrival_ns, spec.completion_timeout_ns);
   request.cache_salt = spec.cache_salt;
+  request.session_id = spec.session_id;
   request.trace_id = spec.trace_id;
   request.use_prefix_cache = spec.use_prefix_cache;
   return request;

@@ -39,6 +39,7 @@ struct RequestSpec {
   int64_t first_token_timeout_ns = 0;  // from submit; 0: none
   int64_t completion_timeout_ns = 0;
   std::string cache_salt;
+  uint64_t session_id = 0;
   uint64_t trace_id = 0;
   EventHandler handler;                    // call != nullptr: events go there, else to
   std::shared_ptr<CompletionQueue> queue;  // this; null: the engine's

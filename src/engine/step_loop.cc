@@ -86,7 +86,9 @@ bool StepLoop::Admit() {
     if (request->open() && (i >= first_new || resumes)) AdmitOne(request);
     ended |= !request->open();
   }
-  return arrived || ended || flushed;
+  // After the cancels: a session that is closed with its last request gives back blocks first.
+  const bool hinted = session_hints_.Apply(scheduler_);
+  return arrived || ended || flushed || hinted;
 }
 
 void StepLoop::AdmitOne(ActiveRequest* request) {

@@ -17,6 +17,7 @@
 #include "src/engine/active_request.h"
 #include "src/engine/metrics.h"
 #include "src/engine/request_queue.h"
+#include "src/engine/session_hints.h"
 #include "src/runner/runner.h"
 #include "src/sampling/row_adjuster.h"
 #include "src/sampling/sampler.h"
@@ -43,6 +44,8 @@ class StepLoop {
   void CancelAll();
   // The next step drops the cached blocks that nothing uses, before it plans. From any thread.
   void RequestFlush() { flush_requested_.store(true); }
+  // Reach the scheduler before the next step plans. From any thread.
+  SessionHints* session_hints() { return &session_hints_; }
 
   // No request is in the loop; some may still be in the queue.
   // The earliest deadline of an open request on the engine's clock; 0: none.
@@ -134,6 +137,7 @@ class StepLoop {
   size_t last_step_sequences_ = 0;
   std::atomic<bool> healthy_{true};
   std::atomic<bool> flush_requested_{false};
+  SessionHints session_hints_;
 
   StepLaps laps_;  // of this step
   StepCounters counters_;

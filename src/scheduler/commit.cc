@@ -41,7 +41,7 @@ void SchedulerImpl::Commit(const StepPlan& plan) {
     sequence->max_computed_tokens = std::max(sequence->max_computed_tokens, end);
     sequence->prefix_node =
         blocks_.Publish(sequence->prefix_node, sequence->tokens, end, sequence->block_tables);
-    blocks_.ReleaseBehindWindows(end, &sequence->block_tables);
+    blocks_.ReleaseBehindWindows(end, sequence->request.session_id, &sequence->block_tables);
   }
   FinishCopies(plan);
 }

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "src/cache/eviction_order.h"
 #include "src/cache/kv_groups.h"
 #include "src/scheduler/step_plan.h"
 #include "src/sequence/sequence.h"
@@ -74,6 +75,9 @@ class Scheduler {
 
   // Drops every unreferenced cached block.
   virtual void FlushPrefixCache() = 0;
+  // Orders the eviction of the cached blocks that only this session has used, until its next
+  // request gives blocks back. Unknown sessions are none of its business.
+  virtual void HintSession(uint64_t session_id, SessionHint hint) = 0;
 
   virtual SchedulerCounters counters() const = 0;
   // Running and waiting sequences in scheduling order.

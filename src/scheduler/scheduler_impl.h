@@ -19,6 +19,9 @@ class SchedulerImpl : public Scheduler {
   void Remove(Sequence* sequence) override;
   StepPlan Plan(int32_t max_step_tokens, int64_t now_ns) override;
   void FlushPrefixCache() override { blocks_.Flush(); }
+  void HintSession(uint64_t session_id, SessionHint hint) override {
+    blocks_.Hint(session_id, hint);
+  }
   SchedulerCounters counters() const override;
   std::vector<const Sequence*> Running() const override;
   std::vector<const Sequence*> Waiting() const override;

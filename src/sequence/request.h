@@ -29,7 +29,8 @@ struct Request {
   int64_t completion_deadline_ns = 0;   // likewise
   std::string cache_salt;               // prefixes are shared only between equal salts
   uint64_t adapter_id = 0;
-  uint64_t trace_id = 0;  // the host's, shown in traces; 0: none
+  uint64_t session_id = 0;  // what session hints name; 0: none
+  uint64_t trace_id = 0;    // the host's, shown in traces; 0: none
   bool use_prefix_cache = true;
 };
 

@@ -143,6 +143,7 @@ void MakeRequest(Random* random, Submitted* submitted) {
   spec.priority = Uniform(random, 0, 2);
   spec.use_prefix_cache = !OneIn(random, 5);
   if (OneIn(random, 4)) spec.cache_salt = "salt";
+  spec.session_id = static_cast<uint64_t>(Uniform(random, 0, 3));
 }
 
 void PollAll(Engine* engine, std::vector<Submitted>* all) {
@@ -226,6 +227,11 @@ void RunWorkload(const std::shared_ptr<const LoadedModel>& model,
     if (victim.id != 0 && OneIn(&random, 6)) {
       victim.cancelled |= (*engine)->Cancel(victim.id).ok();
       ++totals->cancelled;
+    }
+    if (OneIn(&random, 3)) {
+      const auto hint = static_cast<SessionHint>(Uniform(&random, 0, 3));
+      const auto session_id = static_cast<uint64_t>(Uniform(&random, 1, 4));
+      EXPECT_TRUE((*engine)->HintSession(session_id, hint).ok());
     }
     if (OneIn(&random, 2)) PollAll(engine->get(), &all);
   }

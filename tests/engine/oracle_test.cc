@@ -67,6 +67,7 @@ void RandomSpec(Random* random, Submitted* submitted) {
   spec.use_prefix_cache = Uniform(random, 0, 4) != 0;
   if (Uniform(random, 0, 3) == 0) spec.stop_strings = {"a", "bc"};
   if (Uniform(random, 0, 3) == 0) spec.cache_salt = "salt";
+  spec.session_id = static_cast<uint64_t>(Uniform(random, 0, 3));
 }
 
 void Compare(const HarnessOptions& options, const Submitted& submitted, const Received& got) {
@@ -109,6 +110,11 @@ void RunWorkload(uint64_t seed) {
     Submitted& victim = all[static_cast<size_t>(Uniform(&random, 0, 99)) % all.size()];
     if (victim.id != 0 && Uniform(&random, 0, 5) == 0) {
       victim.cancelled |= harness.engine().Cancel(victim.id).ok();
+    }
+    if (Uniform(&random, 0, 2) == 0) {
+      const auto hint = static_cast<SessionHint>(Uniform(&random, 0, 3));
+      const auto session_id = static_cast<uint64_t>(Uniform(&random, 1, 4));
+      EXPECT_TRUE(harness.engine().HintSession(session_id, hint).ok());
     }
     if (Uniform(&random, 0, 1) == 0) harness.Poll(static_cast<size_t>(Uniform(&random, 1, 4)));
   }

@@ -29,7 +29,7 @@ void ComputeAndRelease(BlockManager* blocks, const std::vector<int32_t>& tokens)
       tables[static_cast<size_t>(g)].push_back(blocks->Allocate(g));
   }
   node = blocks->Publish(node, tokens, size, tables);
-  blocks->ReleaseAll(node, tokens, size, &tables);
+  blocks->ReleaseAll(node, tokens, size, 0, &tables);
   blocks->Leave(node);
 }
 
@@ -73,9 +73,9 @@ TEST(BlockManagerTest, KeepsTheSecondPublishersBlockItsOwn) {
   PrefixNodeId second_node = blocks.Publish(blocks.Enter(kNoPrefixNode, "", 0), tokens, 4, second);
   EXPECT_EQ(first_node, second_node);
   EXPECT_EQ(blocks.PrefixBlock(first_node, 0), first[0][0]);
-  blocks.ReleaseAll(second_node, tokens, 4, &second);
+  blocks.ReleaseAll(second_node, tokens, 4, 0, &second);
   EXPECT_EQ(blocks.pool(0).num_cached(), 0);
-  blocks.ReleaseAll(first_node, tokens, 4, &first);
+  blocks.ReleaseAll(first_node, tokens, 4, 0, &first);
   EXPECT_EQ(blocks.pool(0).num_cached(), 1);
 }
 
