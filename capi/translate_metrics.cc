@@ -73,6 +73,7 @@ llm_metrics_snapshot TranslateMetrics(const EngineMetrics& metrics) {
   c.free_blocks_current = static_cast<uint64_t>(scheduler.free_blocks_current);
   c.held_blocks_current = static_cast<uint64_t>(scheduler.held_blocks_current);
   c.cached_blocks_current = static_cast<uint64_t>(scheduler.cached_blocks_current);
+  c.pinned_blocks_current = static_cast<uint64_t>(scheduler.pinned_blocks_current);
   c.kv_bytes_current = metrics.kv_bytes_current;
   c.memory_bytes_current = metrics.memory_bytes_current;
   TranslateParts(metrics, &c);

@@ -541,6 +541,40 @@ static inline void llm_score_request_init(llm_score_request* request) {
 LLM_API llm_status llm_score(llm_engine* engine, const llm_score_request* request, float* logprobs,
                              size_t capacity, size_t* count);
 
+/* ---- Pinned prefixes ---- */
+
+typedef uint64_t llm_pin_id; /* never reused within an engine; 0 is no pin */
+
+typedef struct llm_prefix {
+  uint32_t struct_size;
+  uint32_t parse_special; /* switch, as of llm_request */
+  /* Exactly one of the three, as of llm_request. The prompts that begin with it are those whose
+   * token ids do: end a text where a word ends, and give a chat "add_generation_prompt": false. */
+  llm_string text;
+  llm_string chat;
+  const int32_t* prompt_ids;
+  size_t num_prompt_ids;
+  llm_string cache_salt; /* only requests of an equal salt find it */
+  int32_t priority;      /* as of llm_request */
+  uint32_t reserved;
+} llm_prefix;
+
+static inline void llm_prefix_init(llm_prefix* prefix) {
+  memset(prefix, 0, sizeof(*prefix));
+  prefix->struct_size = (uint32_t)sizeof(*prefix);
+}
+
+/* Computes the prefix where it is not cached, among the engine's other requests, and holds its
+ * whole blocks against eviction until llm_prefix_unpin or the close of the engine, also through
+ * llm_cache_flush. Waits for it as llm_score does, with its errors. Pins may take what a request of
+ * max_context_tokens leaves of kv_tokens, so that none ever waits for them; shared blocks count
+ * once. LLM_RESOURCE_EXHAUSTED: beyond that, or 1024 pins; LLM_INVALID_ARGUMENT: among others a
+ * prefix shorter than a block; LLM_FAILED_PRECONDITION: an engine without prefix cache. */
+LLM_API llm_status llm_prefix_pin(llm_engine* engine, const llm_prefix* prefix, llm_pin_id* id);
+/* Its blocks are cached ones from the next step on. Never waits. LLM_NOT_FOUND: no such pin;
+ * LLM_FAILED_PRECONDITION after shutdown. */
+LLM_API llm_status llm_prefix_unpin(llm_engine* engine, llm_pin_id id);
+
 /* ---- Counters ---- */
 
 typedef struct llm_metrics_snapshot {
@@ -596,6 +630,7 @@ typedef struct llm_metrics_snapshot {
                                                next two, all */
   uint64_t deadline_prefill_requests_total; /* before the first token */
   uint64_t deadline_decode_requests_total;
+  uint64_t pinned_blocks_current; /* of llm_prefix_pin; part of held_blocks_current */
 } llm_metrics_snapshot;
 
 static inline void llm_metrics_snapshot_init(llm_metrics_snapshot* metrics) {

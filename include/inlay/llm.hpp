@@ -172,6 +172,10 @@ class Engine {
     return Status(llm_submit(engine_, &request, id));
   }
   Status Cancel(llm_request_id id) { return Status(llm_cancel(engine_, id)); }
+  Status PinPrefix(const llm_prefix& prefix, llm_pin_id* id) {
+    return Status(llm_prefix_pin(engine_, &prefix, id));
+  }
+  Status UnpinPrefix(llm_pin_id id) { return Status(llm_prefix_unpin(engine_, id)); }
   Status HintSession(uint64_t session_id, uint32_t hint) {
     return Status(llm_session_hint(engine_, session_id, hint));
   }

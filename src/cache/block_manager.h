@@ -74,6 +74,16 @@ class BlockManager {
   // Orders the eviction of the cached blocks that only this session has used.
   void Hint(uint64_t session_id, SessionHint hint);
 
+  // Holds the whole blocks that a match of the path to `node` takes, for good. `tables` are those
+  // of the sequence that computed the path. RESOURCE_EXHAUSTED, and nothing is held, when more than
+  // max_pinned[g] blocks of a group would be.
+  absl::Status Pin(PrefixNodeId node, const std::vector<BlockTable>& tables,
+                   absl::Span<const int64_t> max_pinned);
+  void Unpin(PrefixNodeId node);
+  // One for each block that Pin(node) holds; refs are [groups][blocks].
+  void CountPin(PrefixNodeId node, std::vector<std::vector<int>>* refs) const;
+  int32_t NumTokens(PrefixNodeId node) const { return prefix_->depth(node) * block_size(); }
+
   BlockId PrefixBlock(PrefixNodeId node, int group) const { return prefix_->block(node, group); }
   // Drops every cached block that nothing holds.
   void Flush();
@@ -85,6 +95,9 @@ class BlockManager {
 
  private:
   BlockPool* mutable_pool(int group) { return &pools_[static_cast<size_t>(group)]; }
+  // Calls visit(group, block) for each block that a match of the path takes, tail first.
+  template <typename Visit>
+  void ForEachNeeded(PrefixNodeId node, Visit visit) const;
   bool EvictNext(int group);
   bool EnsureFreeNode();
   void Attach(PrefixNodeId node, int group, BlockId block);

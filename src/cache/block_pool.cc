@@ -70,6 +70,17 @@ void BlockPool::Release(BlockId block, uint64_t session_id) {
   Release(block);
 }
 
+void BlockPool::Pin(BlockId block) {
+  AddRef(block);
+  if (blocks_[Index(block)].num_pins++ == 0) ++num_pinned_;
+}
+
+void BlockPool::Unpin(BlockId block) {
+  LLM_DCHECK(num_pins(block) > 0);
+  if (--blocks_[Index(block)].num_pins == 0) --num_pinned_;
+  Release(block);
+}
+
 void BlockPool::SetFindable(BlockId block, bool findable) {
   Block& entry = blocks_[Index(block)];
   LLM_DCHECK(!findable || entry.num_refs > 0);

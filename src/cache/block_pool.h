@@ -31,6 +31,9 @@ class BlockPool {
   // The same for a holder that used the block's contents: one of the session, 0: of none. A block
   // belongs to the session of its only users; hints hold for such blocks alone.
   void Release(BlockId block, uint64_t session_id);
+  // A reference that is also counted as a pin. Unpin leaves the block to whom it belonged.
+  void Pin(BlockId block);
+  void Unpin(BlockId block);
   // Of the session's cached blocks; see EvictionOrder.
   void Hint(uint64_t session_id, SessionHint hint) { cached_.Hint(session_id, hint); }
   // Says whether the prefix cache can find the block. A cached block that it cannot find becomes
@@ -38,6 +41,7 @@ class BlockPool {
   void SetFindable(BlockId block, bool findable);
 
   BlockId next_evicted() const { return cached_.next(); }  // kNullBlock: none
+  int num_pins(BlockId block) const { return blocks_[Index(block)].num_pins; }
   int num_refs(BlockId block) const { return blocks_[Index(block)].num_refs; }
   bool findable(BlockId block) const { return blocks_[Index(block)].findable; }
   bool cached(BlockId block) const { return findable(block) && num_refs(block) == 0; }
@@ -46,6 +50,7 @@ class BlockPool {
   int num_free() const { return num_free_; }
   int num_cached() const { return cached_.size(); }
   int num_held() const { return num_blocks() - num_free() - num_cached(); }
+  int num_pinned() const { return num_pinned_; }  // blocks, all of them held
   int num_available() const { return num_free() + num_cached(); }
 
   // INTERNAL unless each block is free, held or cached exactly as its fields call for.
@@ -54,6 +59,7 @@ class BlockPool {
  private:
   struct Block {
     int32_t num_refs = 0;
+    int32_t num_pins = 0;  // of the references
     bool findable = false;
     bool used = false;          // since it was allocated, by some holder that has released it
     uint64_t session_id = 0;    // of all those users; 0: they differ, or had none
@@ -68,6 +74,7 @@ class BlockPool {
   BlockId first_free_ = kNullBlock;
   BlockId last_free_ = kNullBlock;
   int num_free_ = 0;
+  int num_pinned_ = 0;
   EvictionOrder cached_;
 };
 

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "src/engine/delivery.h"
+#include "src/engine/prefix_pins.h"
 #include "src/engine/queue_place.h"
 #include "src/engine/score.h"
 #include "src/sequence/sequence.h"
@@ -34,7 +35,8 @@ struct ActiveRequest : Sequence {
   std::shared_ptr<EventSink> sink;
   QueuePlace place;
 
-  std::shared_ptr<ScoreSink> score;  // null: it generates
+  std::shared_ptr<ScoreSink> score;  // neither this ...
+  std::shared_ptr<PinTicket> pin;    // ... nor this: it generates
 
   Delta staged;            // of this step, not yet delivered
   bool scheduled = false;  // the scheduler knows it

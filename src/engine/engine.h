@@ -64,6 +64,12 @@ class Engine {
   absl::Status Cancel(uint64_t id) { return queue_.Cancel(id); }
   // Drops the cached blocks that nothing uses, before the next step. FAILED_PRECONDITION: closed.
   absl::Status FlushCache();
+  // Computes the prompt of `prefix`, as far as it is not cached, and holds its whole blocks against
+  // eviction until UnpinPrefix; blocks until they are held, as Score does, with its errors.
+  // RESOURCE_EXHAUSTED also when they would leave no room for a request of the whole context.
+  absl::StatusOr<uint64_t> PinPrefix(RequestSpec prefix);
+  // From the next step on. NOT_FOUND; FAILED_PRECONDITION: closed.
+  absl::Status UnpinPrefix(uint64_t pin_id);
   // Orders the eviction of the session's cached blocks, from the next step on. INVALID_ARGUMENT:
   // session 0; RESOURCE_EXHAUSTED: too many wait for a step; FAILED_PRECONDITION: closed.
   absl::Status HintSession(uint64_t session_id, SessionHint hint);
@@ -108,7 +114,8 @@ class Engine {
   int64_t TokenBound(const RequestSpec& spec, size_t text_bytes) const;
   std::shared_ptr<Outbox> MakeOutbox(const RequestSpec& spec) const;
 
-  absl::Status WaitForScore(const RequestSpec& spec, uint64_t id);  // score.cc
+  // score.cc: until the request, whose queue nobody else polls, has ended; with what status.
+  absl::Status WaitForEnd(const RequestSpec& spec, uint64_t id);
   absl::Status ShutdownManual(int64_t timeout_ns);
   absl::Status ShutdownThreads(int64_t timeout_ns);
 

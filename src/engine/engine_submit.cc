@@ -63,6 +63,8 @@ absl::Status Engine::SubmitReserved(const RequestSpec& spec, QueuePlace place, u
   active->outbox = MakeOutbox(spec);
   active->score = spec.score;
   if (spec.score != nullptr) active->score_begin = spec.score->begin();
+  active->pin = spec.pin;
+  if (spec.pin != nullptr) active->score_begin = active->num_tokens();  // no logits at all
   if (spec.handler.call != nullptr) {
     active->sink = dispatcher_;
   } else {
@@ -77,6 +79,11 @@ absl::StatusOr<Request> Engine::MakeRequest(const RequestSpec& spec, QueuePlace*
   request.arrival_ns = parts_.clock->NowNs();
   LLM_ASSIGN_OR_RETURN(request.prompt, Tokenize(spec, place));
   if (spec.score != nullptr) LLM_RETURN_IF_ERROR(spec.score->TakeText(&request.prompt));
+  if (spec.pin != nullptr) {
+    LLM_ASSIGN_OR_RETURN(const int32_t pinned, parts_.scheduler->PinnableTokens(
+                                                   static_cast<int64_t>(request.prompt.size())));
+    request.prompt.resize(static_cast<size_t>(pinned));
+  }
   const int64_t prompt_tokens = static_cast<int64_t>(request.prompt.size());
   int64_t max_new_tokens = spec.max_new_tokens;
   if (max_new_tokens == 0) max_new_tokens = options_.max_context_tokens - prompt_tokens;

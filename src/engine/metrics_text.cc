@@ -33,6 +33,8 @@ void WriteGauges(const EngineMetrics& metrics, const MetricsLabels& labels, Prom
   out->Sample(R"(state="free")", static_cast<uint64_t>(scheduler.free_blocks_current));
   out->Sample(R"(state="held")", static_cast<uint64_t>(scheduler.held_blocks_current));
   out->Sample(R"(state="cached")", static_cast<uint64_t>(scheduler.cached_blocks_current));
+  out->Gauge("inlay:pinned_blocks", "KV blocks of pinned prefixes, part of the held ones.",
+             static_cast<uint64_t>(scheduler.pinned_blocks_current));
   out->Gauge("inlay:kv_bytes", "Memory of the KV cache.", metrics.kv_bytes_current);
   out->Gauge("inlay:memory_bytes", "Memory counted by the engine: KV, workspace, event buffers.",
              metrics.memory_bytes_current);

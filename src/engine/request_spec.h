@@ -17,6 +17,7 @@
 namespace llm {
 
 class ScoreSink;
+struct PinTicket;
 
 enum class PromptKind { kNone, kText, kChat, kIds };
 
@@ -45,6 +46,7 @@ struct RequestSpec {
   std::shared_ptr<CompletionQueue> queue;  // this; null: the engine's
   void* user_data = nullptr;
   std::shared_ptr<ScoreSink> score;  // set: the prompt is scored, and nothing generated
+  std::shared_ptr<PinTicket> pin;    // set: the prompt is pinned, and nothing generated
 };
 
 // INVALID_ARGUMENT naming the field, as llm_request calls it.

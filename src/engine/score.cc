@@ -60,12 +60,12 @@ absl::StatusOr<std::vector<float>> Engine::Score(const ScoreSpec& score) {
   spec.score = std::make_shared<ScoreSink>(score.first, score.handler);
   uint64_t id = 0;
   LLM_RETURN_IF_ERROR(Submit(spec, &id));
-  LLM_RETURN_IF_ERROR(WaitForScore(spec, id));
+  LLM_RETURN_IF_ERROR(WaitForEnd(spec, id));
   return spec.score->TakeLogprobs();
 }
 
 // Manual drive: this thread runs the steps, of all requests.
-absl::Status Engine::WaitForScore(const RequestSpec& spec, uint64_t id) {
+absl::Status Engine::WaitForEnd(const RequestSpec& spec, uint64_t id) {
   bool finished = false;
   absl::Status result;
   while (true) {
@@ -80,7 +80,7 @@ absl::Status Engine::WaitForScore(const RequestSpec& spec, uint64_t id) {
     if (finished) return result;
     if (stepped.ok()) stepped = polled;
     if (stepped.ok()) continue;
-    spec.score->Abandon();
+    if (spec.score != nullptr) spec.score->Abandon();
     (void)Cancel(id);
     return stepped;
   }

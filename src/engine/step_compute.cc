@@ -122,6 +122,7 @@ void StepLoop::Commit(StepPlan* plan) {
     }
   }
   CommitScores(all);
+  CommitPins(all);
 }
 
 // A row without a token fails its request alone. Its chunk leaves the plan before the scheduler

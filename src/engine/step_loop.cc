@@ -88,7 +88,8 @@ bool StepLoop::Admit() {
   }
   // After the cancels: a session that is closed with its last request gives back blocks first.
   const bool hinted = session_hints_.Apply(scheduler_);
-  return arrived || ended || flushed || hinted;
+  const bool unpinned = pins_.Apply(scheduler_);
+  return arrived || ended || flushed || hinted || unpinned;
 }
 
 void StepLoop::AdmitOne(ActiveRequest* request) {

@@ -16,6 +16,7 @@
 #include "src/base/trace.h"
 #include "src/engine/active_request.h"
 #include "src/engine/metrics.h"
+#include "src/engine/prefix_pins.h"
 #include "src/engine/request_queue.h"
 #include "src/engine/session_hints.h"
 #include "src/runner/runner.h"
@@ -45,6 +46,7 @@ class StepLoop {
   // The next step drops the cached blocks that nothing uses, before it plans. From any thread.
   void RequestFlush() { flush_requested_.store(true); }
   // Reach the scheduler before the next step plans. From any thread.
+  PrefixPins* pins() { return &pins_; }
   SessionHints* session_hints() { return &session_hints_; }
 
   // No request is in the loop; some may still be in the queue.
@@ -88,6 +90,8 @@ class StepLoop {
   void CommitRow(ActiveRequest* request, const SampledToken& token);
   void CommitScores(const std::vector<ScheduledChunk>& chunks);
   absl::Status AddScores(ActiveRequest* request, const ScheduledChunk& chunk, size_t row);
+  void CommitPins(const std::vector<ScheduledChunk>& chunks);  // step_pin.cc
+  absl::Status PinPrefix(const ActiveRequest& request);
   void StageToken(ActiveRequest* request, const SampledToken& token);
   void CountStep(const StepPlan& plan);
   // REQUIRES: the request's stats are those before this token.
@@ -138,6 +142,7 @@ class StepLoop {
   std::atomic<bool> healthy_{true};
   std::atomic<bool> flush_requested_{false};
   SessionHints session_hints_;
+  PrefixPins pins_;
 
   StepLaps laps_;  // of this step
   StepCounters counters_;

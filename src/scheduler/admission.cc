@@ -7,7 +7,8 @@
 
 namespace llm {
 
-// Alone, a sequence can take every block of every group, and its chunks shrink to one token: a full
+// Alone, a sequence can take every block of every group (but for pinned ones, of which there are
+// never too many for a whole context), and its chunks shrink to one token: a full
 // group must hold all of it, a window group the window and the block being filled.
 absl::Status SchedulerImpl::CheckFits(int64_t num_prompt_tokens, int64_t max_new_tokens) const {
   if (num_prompt_tokens < 1 || max_new_tokens < 1) {
@@ -39,8 +40,8 @@ void SchedulerImpl::AdmitWaiting(Step* step) {
          running_.size() < static_cast<size_t>(options_.max_sequences)) {
     Sequence* sequence = waiting_.front();
     const PrefixMatch match = MatchPrefix(*sequence);
-    // With nothing running every block is available, and CheckFits has promised that this is
-    // enough.
+    // With nothing running every block that no pin holds is available, and CheckFits and
+    // MaxPinnedBlocks have promised that this is enough.
     if (!running_.empty() && !MayAdmit(*sequence, match, step->max_tokens)) return;
     waiting_.erase(waiting_.begin());
     sequence->status = SequenceStatus::kRunning;

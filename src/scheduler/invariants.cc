@@ -79,6 +79,7 @@ absl::Status SchedulerImpl::CheckInvariants() const {
   for (const BlockCopy& copy : pinned_copies_) {
     ++refs[static_cast<size_t>(copy.group)][static_cast<size_t>(copy.source)];
   }
+  for (const Pin& pin : pins_) blocks_.CountPin(pin.node, &refs);
   return blocks_.CheckInvariants(refs);
 }
 

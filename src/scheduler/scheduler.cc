@@ -68,7 +68,9 @@ absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Create(const SchedulerOpti
 }
 
 SchedulerImpl::SchedulerImpl(const SchedulerOptions& options)
-    : options_(options), blocks_(BlockOptions(options)) {}
+    : options_(options), blocks_(BlockOptions(options)) {
+  pins_.reserve(kMaxPins);
+}
 
 bool SchedulerImpl::MoreImportant(const Sequence& a, const Sequence& b) const {
   if (options_.policy == SchedulingPolicy::kPriority && a.request.priority != b.request.priority) {
@@ -137,6 +139,7 @@ SchedulerCounters SchedulerImpl::counters() const {
     counters.free_blocks_current += blocks_.pool(g).num_free();
     counters.held_blocks_current += blocks_.pool(g).num_held();
     counters.cached_blocks_current += blocks_.pool(g).num_cached();
+    counters.pinned_blocks_current += blocks_.pool(g).num_pinned();
   }
   return counters;
 }

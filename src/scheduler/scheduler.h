@@ -43,6 +43,7 @@ struct SchedulerCounters {
   int32_t free_blocks_current = 0;  // all groups together, like the next two
   int32_t held_blocks_current = 0;
   int32_t cached_blocks_current = 0;
+  int32_t pinned_blocks_current = 0;  // part of the held ones
 };
 
 class Scheduler {
@@ -78,6 +79,19 @@ class Scheduler {
   // Orders the eviction of the cached blocks that only this session has used, until its next
   // request gives blocks back. Unknown sessions are none of its business.
   virtual void HintSession(uint64_t session_id, SessionHint hint) = 0;
+
+  // Pins at once; more are refused.
+  static constexpr size_t kMaxPins = 1024;
+  // How many tokens, in whole blocks, a pin of such a prefix holds. From any thread.
+  // INVALID_ARGUMENT: not even one block; RESOURCE_EXHAUSTED: pinned, it would leave no room for a
+  // request of the whole context; FAILED_PRECONDITION: there is no prefix cache.
+  virtual absl::StatusOr<int32_t> PinnableTokens(int64_t num_tokens) const = 0;
+  // Holds the prefix that a running sequence has computed to its end until UnpinPrefix.
+  // RESOURCE_EXHAUSTED as above, together with the other pins. REQUIRES: as many tokens as
+  // PinnableTokens said; an id that names no pin.
+  virtual absl::Status PinPrefix(const Sequence& sequence, uint64_t pin_id) = 0;
+  // Its blocks are cached ones again. Nothing for an id that names no pin.
+  virtual void UnpinPrefix(uint64_t pin_id) = 0;
 
   virtual SchedulerCounters counters() const = 0;
   // Running and waiting sequences in scheduling order.

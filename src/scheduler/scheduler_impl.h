@@ -27,6 +27,10 @@ class SchedulerImpl : public Scheduler {
   std::vector<const Sequence*> Waiting() const override;
   // admission.cc
   absl::Status CheckFits(int64_t num_prompt_tokens, int64_t max_new_tokens) const override;
+  // pinning.cc
+  absl::StatusOr<int32_t> PinnableTokens(int64_t num_tokens) const override;
+  absl::Status PinPrefix(const Sequence& sequence, uint64_t pin_id) override;
+  void UnpinPrefix(uint64_t pin_id) override;
   // commit.cc
   void Commit(const StepPlan& plan) override;
   void Rollback(const StepPlan& plan) override;
@@ -35,6 +39,11 @@ class SchedulerImpl : public Scheduler {
 
  private:
   using Queue = std::vector<Sequence*>;  // most important first
+
+  struct Pin {
+    uint64_t id = 0;
+    PrefixNodeId node = kNoPrefixNode;
+  };
 
   // One Plan call's state.
   struct Step {
@@ -72,6 +81,8 @@ class SchedulerImpl : public Scheduler {
   int32_t FreeLogitRows(const StepPlan& plan) const;
   void AddChunk(Sequence* sequence, int32_t length, bool admitted, Step* step);
 
+  int64_t MaxPinnedBlocks(int group) const;  // pinning.cc
+
   // preemption.cc
   bool MakeRoom(Sequence* sequence, Step* step);
   Sequence* PickVictim(const Sequence& needy) const;
@@ -88,7 +99,8 @@ class SchedulerImpl : public Scheduler {
   uint64_t next_arrival_index_ = 0;
   bool plan_outstanding_ = false;
   std::vector<BlockCopy>
-      pinned_copies_;  // of the outstanding plan: their sources hold one reference each
+      pinned_copies_;      // of the outstanding plan: their sources hold one reference each
+  std::vector<Pin> pins_;  // within the capacity reserved at the start
   SchedulerCounters counters_;
 };
 

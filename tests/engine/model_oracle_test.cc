@@ -205,7 +205,22 @@ void Compare(const Submitted& submitted, const Received& alone) {
 // Counts what the workloads exercised, so that a run that preempts or reuses nothing shows.
 struct Totals {
   uint64_t requests = 0, preemptions = 0, cached_tokens = 0, steps = 0, cancelled = 0;
+  uint64_t pins = 0;
 };
+
+// What does not fit is refused.
+void Pin(Engine* engine, const std::vector<int32_t>& prompt, std::vector<uint64_t>* pins,
+         Totals* totals) {
+  RequestSpec spec;
+  spec.prompt_kind = PromptKind::kIds;
+  spec.prompt_ids = prompt;
+  const absl::StatusOr<uint64_t> pin = engine->PinPrefix(spec);
+  const absl::Status invariants = engine->scheduler().CheckInvariants();
+  ASSERT_TRUE(invariants.ok()) << invariants;
+  if (!pin.ok()) return;
+  pins->push_back(*pin);
+  ++totals->pins;
+}
 
 void RunWorkload(const std::shared_ptr<const LoadedModel>& model,
                  const Configuration& configuration, uint64_t seed, Totals* totals) {
@@ -217,6 +232,7 @@ void RunWorkload(const std::shared_ptr<const LoadedModel>& model,
   auto engine = OpenEngine(model, RandomOptions(configuration, &random));
   ASSERT_TRUE(engine.ok()) << engine.status();
   std::vector<Submitted> all(static_cast<size_t>(Uniform(&random, 2, 10)));
+  std::vector<uint64_t> pins;
   for (Submitted& submitted : all) {
     MakeRequest(&random, &submitted);
     ASSERT_TRUE((*engine)->Submit(submitted.spec, &submitted.id).ok());
@@ -233,8 +249,11 @@ void RunWorkload(const std::shared_ptr<const LoadedModel>& model,
       const auto session_id = static_cast<uint64_t>(Uniform(&random, 1, 4));
       EXPECT_TRUE((*engine)->HintSession(session_id, hint).ok());
     }
+    if (OneIn(&random, 5)) Pin(engine->get(), submitted.prompt, &pins, totals);
     if (OneIn(&random, 2)) PollAll(engine->get(), &all);
   }
+  if (OneIn(&random, 2)) RunAll(engine->get(), &all);
+  for (const uint64_t pin : pins) EXPECT_TRUE((*engine)->UnpinPrefix(pin).ok());
   RunAll(engine->get(), &all);
   const EngineMetrics metrics = (*engine)->Metrics();
   EXPECT_EQ(metrics.scheduler.held_blocks_current, 0);
@@ -268,9 +287,10 @@ TEST_F(ModelOracleTest, AnyScheduleGivesEachRequestTheAnswerThatItHasAlone) {
   std::cout << done << " workloads over " << configurations.size()
             << " configurations: " << totals.requests << " requests, " << totals.steps << " steps, "
             << totals.preemptions << " preemptions, " << totals.cached_tokens << " cached tokens, "
-            << totals.cancelled << " cancels\n";
+            << totals.cancelled << " cancels, " << totals.pins << " pins\n";
   EXPECT_GT(totals.preemptions, 0u);
   EXPECT_GT(totals.cached_tokens, 0u);
+  EXPECT_GT(totals.pins, 0u);
 }
 
 // A text that two requests of the same engine share with the score; they decode beside it.

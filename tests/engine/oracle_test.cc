@@ -91,6 +91,23 @@ void Compare(const HarnessOptions& options, const Submitted& submitted, const Re
   }
 }
 
+// Pins a prefix or drops an earlier pin. What does not fit is refused, and a step that fails may
+// end the pin.
+void RandomPin(Random* random, EngineHarness* harness, std::vector<uint64_t>* pins) {
+  if (!pins->empty() && Uniform(random, 0, 2) == 0) {
+    EXPECT_TRUE(harness->engine().UnpinPrefix(pins->back()).ok());
+    pins->pop_back();
+    return;
+  }
+  const std::string prompt = RandomPrompt(random);
+  RequestSpec spec;
+  spec.prompt_kind = PromptKind::kText;
+  spec.text = prompt;
+  const absl::StatusOr<uint64_t> pin = harness->engine().PinPrefix(spec);
+  harness->CheckInvariants();
+  if (pin.ok()) pins->push_back(*pin);
+}
+
 void RunWorkload(uint64_t seed) {
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   Random random(seed);
@@ -102,6 +119,7 @@ void RunWorkload(uint64_t seed) {
     const bool fails = fail_every != 0 && step % fail_every == fail_every - 1;
     return fails ? absl::InternalError("injected") : absl::OkStatus();
   };
+  std::vector<uint64_t> pins;
   for (Submitted& submitted : all) {
     RandomSpec(&random, &submitted);
     submitted.spec.text = submitted.prompt;
@@ -116,9 +134,11 @@ void RunWorkload(uint64_t seed) {
       const auto session_id = static_cast<uint64_t>(Uniform(&random, 1, 4));
       EXPECT_TRUE(harness.engine().HintSession(session_id, hint).ok());
     }
+    if (Uniform(&random, 0, 4) == 0) RandomPin(&random, &harness, &pins);
     if (Uniform(&random, 0, 1) == 0) harness.Poll(static_cast<size_t>(Uniform(&random, 1, 4)));
   }
   harness.Poll();
+  for (const uint64_t pin : pins) EXPECT_TRUE(harness.engine().UnpinPrefix(pin).ok());
   harness.RunAll();
   for (const Submitted& submitted : all) Compare(options, submitted, harness.Of(submitted.id));
   EXPECT_EQ(harness.engine().Metrics().scheduler.held_blocks_current, 0);

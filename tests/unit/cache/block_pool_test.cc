@@ -60,6 +60,40 @@ TEST(BlockPoolTest, KeepsASharedBlockHeldUntilItsLastReference) {
   EXPECT_EQ(pool.num_free(), 1);
 }
 
+TEST(BlockPoolTest, KeepsAPinnedBlockAndItsSession) {
+  BlockPool pool(2);
+  const BlockId block = pool.Allocate().block;
+  pool.SetFindable(block, true);
+  pool.Release(block, 7);
+  pool.Pin(block);
+  pool.Pin(block);
+  EXPECT_EQ(pool.num_pinned(), 1);
+  Cache(&pool);
+  EXPECT_NE(pool.Allocate().block, block);
+  EXPECT_EQ(pool.Allocate().block, kNullBlock);
+  pool.Unpin(block);
+  EXPECT_EQ(pool.num_pinned(), 1);
+  pool.Unpin(block);
+  EXPECT_EQ(pool.num_pinned(), 0);
+  EXPECT_EQ(pool.num_cached(), 1);
+}
+
+TEST(BlockPoolTest, GivesABlockToNoSessionOnceTwoHaveUsedIt) {
+  BlockPool pool(2);
+  const BlockId shared = pool.Allocate().block;
+  pool.SetFindable(shared, true);
+  pool.Release(shared, 7);
+  for (uint64_t session : {8u, 7u}) {
+    pool.AddRef(shared);
+    pool.Release(shared, session);
+  }
+  const BlockId own = pool.Allocate().block;
+  pool.SetFindable(own, true);
+  pool.Release(own, 7);
+  pool.Hint(7, SessionHint::kClosed);
+  EXPECT_EQ(pool.next_evicted(), own);
+}
+
 TEST(BlockPoolTest, FreesACachedBlockThatCanNoLongerBeFound) {
   BlockPool pool(1);
   const BlockId block = Cache(&pool);

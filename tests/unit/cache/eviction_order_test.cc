@@ -74,7 +74,7 @@ TEST(EvictionOrderTest, LetsAToolCallGrowOldHoweverOftenItIsRepeated) {
   EXPECT_GT(rounds, 8) << "a hint that is worth less than the pool";
 }
 
-TEST(EvictionOrderTest, PassesAHumansBlocksAreNotEvictedBeforeMuchOlderOnes) {
+TEST(EvictionOrderTest, EvictsMuchOlderBlocksBeforeThoseOfAHuman) {
   EvictionOrder order(2);
   order.Add(0, 0);
   for (int i = 0; i < 100; ++i) {

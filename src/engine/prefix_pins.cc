@@ -1,0 +1,77 @@
+// A pin is made by a request that computes the prefix, generates nothing, and leaves its blocks
+// held.
+#include "src/engine/prefix_pins.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "src/base/status_macros.h"
+#include "src/engine/engine.h"
+
+namespace llm {
+
+PrefixPins::PrefixPins() {
+  live_.reserve(Scheduler::kMaxPins);
+  unpinned_.reserve(Scheduler::kMaxPins);
+}
+
+bool PrefixPins::Grant(uint64_t pin_id, const PinTicket& ticket) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (ticket.abandoned || live_.size() + unpinned_.size() >= Scheduler::kMaxPins) return false;
+  live_.push_back(pin_id);
+  return true;
+}
+
+bool PrefixPins::UnpinLocked(uint64_t pin_id) {
+  const auto found = std::find(live_.begin(), live_.end(), pin_id);
+  if (found == live_.end()) return false;
+  live_.erase(found);
+  unpinned_.push_back(pin_id);
+  return true;
+}
+
+absl::Status PrefixPins::Unpin(uint64_t pin_id) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (UnpinLocked(pin_id)) return absl::OkStatus();
+  return absl::NotFoundError(absl::StrCat("unpin: there is no pin ", pin_id));
+}
+
+void PrefixPins::Abandon(uint64_t pin_id, PinTicket* ticket) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  ticket->abandoned = true;
+  UnpinLocked(pin_id);
+}
+
+bool PrefixPins::Apply(Scheduler* scheduler) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (const uint64_t pin_id : unpinned_) scheduler->UnpinPrefix(pin_id);
+  const bool any = !unpinned_.empty();
+  unpinned_.clear();
+  return any;
+}
+
+absl::StatusOr<uint64_t> Engine::PinPrefix(RequestSpec prefix) {
+  if (InStep() || (options_.manual && dispatcher_->InCallback())) {
+    return absl::FailedPreconditionError("prefix: pinned inside a step of this engine");
+  }
+  prefix.max_new_tokens = 1;  // nothing is written there
+  prefix.use_prefix_cache = true;
+  prefix.queue = std::make_shared<CompletionQueue>(options_.manual);
+  prefix.pin = std::make_shared<PinTicket>();
+  uint64_t id = 0;
+  LLM_RETURN_IF_ERROR(Submit(prefix, &id));
+  const absl::Status status = WaitForEnd(prefix, id);
+  if (status.ok()) return id;
+  loop_.pins()->Abandon(id, prefix.pin.get());
+  return status;
+}
+
+absl::Status Engine::UnpinPrefix(uint64_t pin_id) {
+  LLM_RETURN_IF_ERROR(queue_.CheckOpen());
+  LLM_RETURN_IF_ERROR(loop_.pins()->Unpin(pin_id));
+  queue_.waker()->Wake();
+  return absl::OkStatus();
+}
+
+}  // namespace llm
