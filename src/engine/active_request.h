@@ -28,6 +28,7 @@ struct ActiveRequest : Sequence {
   ActiveRequest& operator=(const ActiveRequest&) = delete;
 
   bool open() const { return reason == FinishReason::kNone; }
+  bool generates() const { return score == nullptr && pin == nullptr; }
 
   StopCriteria stop;
   Detokenizer detokenizer;

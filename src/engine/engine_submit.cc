@@ -64,7 +64,8 @@ absl::Status Engine::SubmitReserved(const RequestSpec& spec, QueuePlace place, u
   active->score = spec.score;
   if (spec.score != nullptr) active->score_begin = spec.score->begin();
   active->pin = spec.pin;
-  if (spec.pin != nullptr) active->score_begin = active->num_tokens();  // no logits at all
+  // One row of logits, which tells whether the keys may be held.
+  if (spec.pin != nullptr) active->score_begin = active->num_tokens() - 1;
   if (spec.handler.call != nullptr) {
     active->sink = dispatcher_;
   } else {

@@ -14,6 +14,7 @@ namespace llm {
 PrefixPins::PrefixPins() {
   live_.reserve(Scheduler::kMaxPins);
   unpinned_.reserve(Scheduler::kMaxPins);
+  taken_.reserve(Scheduler::kMaxPins);
 }
 
 bool PrefixPins::Grant(uint64_t pin_id, const PinTicket& ticket) {
@@ -44,10 +45,13 @@ void PrefixPins::Abandon(uint64_t pin_id, PinTicket* ticket) {
 }
 
 bool PrefixPins::Apply(Scheduler* scheduler) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  for (const uint64_t pin_id : unpinned_) scheduler->UnpinPrefix(pin_id);
-  const bool any = !unpinned_.empty();
-  unpinned_.clear();
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    unpinned_.swap(taken_);
+  }
+  for (const uint64_t pin_id : taken_) scheduler->UnpinPrefix(pin_id);
+  const bool any = !taken_.empty();
+  taken_.clear();
   return any;
 }
 

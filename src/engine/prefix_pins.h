@@ -35,6 +35,7 @@ class PrefixPins {
   std::mutex mutex_;
   std::vector<uint64_t> live_;
   std::vector<uint64_t> unpinned_;
+  std::vector<uint64_t> taken_;  // the engine thread's
 };
 
 }  // namespace llm

@@ -56,7 +56,7 @@ absl::Status StepLoop::SampleRows(const StepPlan& plan) {
     const ScheduledChunk& chunk = plan.chunks[i];
     row += static_cast<size_t>(chunk.num_logits);
     if (chunk.num_logits == 0) continue;
-    if (RequestOf(chunk.sequence)->score != nullptr) {
+    if (!RequestOf(chunk.sequence)->generates()) {
       const absl::Status finite = CheckFinite(logits_.argmax.subspan(
           row - static_cast<size_t>(chunk.num_logits), static_cast<size_t>(chunk.num_logits)));
       if (!finite.ok()) rows_.push_back({i, finite});

@@ -154,6 +154,13 @@ TEST(PinTest, ARunnerThatFailsLeavesNothingPinned) {
   EXPECT_EQ(Pinned(&harness), 0);
 }
 
+TEST(PinTest, KeysThatAreNotFiniteAreNotHeld) {
+  EngineHarness harness(Options());
+  harness.runner().nan_request = 1;
+  EXPECT_EQ(Pin(&harness, kPrefix).status().code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(Pinned(&harness), 0);
+}
+
 TEST(PinTest, AnAbandonedPinIsNeverGranted) {
   PrefixPins pins;
   PinTicket early, late;
