@@ -131,6 +131,9 @@ typedef struct llm_model_options {
   llm_progress_callback progress; /* default: none */
   void* progress_user_data;
   const llm_limits* limits; /* read during the call; default: those of llm_limits */
+  uint32_t header_only; /* switch, default off; on: no weights are read. Such a model tells what it
+                           is and tokenizes; llm_engine_open answers LLM_FAILED_PRECONDITION */
+  uint32_t reserved;
 } llm_model_options;
 
 static inline void llm_model_options_init(llm_model_options* options) {
@@ -171,11 +174,13 @@ typedef struct llm_model_info {
   int32_t bos_id;             /* -1: none */
   int32_t eos_id;             /* -1: none */
   uint32_t has_chat_template; /* 0 or 1 */
-  uint64_t weights_bytes;
-  llm_string architecture; /* these three live as long as the model */
+  uint64_t weights_bytes;     /* in memory; header_only: as llm_plan tells */
+  llm_string architecture;    /* these three live as long as the model */
   llm_string kernels;
   llm_string name;
   uint64_t tokenizer_bytes; /* its tables, beside weights_bytes */
+  uint64_t num_tensors;     /* in the file */
+  uint64_t num_metadata;    /* likewise: keys */
 } llm_model_info;
 
 static inline void llm_model_info_init(llm_model_info* info) {
@@ -183,6 +188,28 @@ static inline void llm_model_info_init(llm_model_info* info) {
   info->struct_size = (uint32_t)sizeof(*info);
 }
 LLM_API llm_status llm_model_get_info(const llm_model* model, llm_model_info* info);
+
+typedef struct llm_tensor_info {
+  uint32_t struct_size;
+  uint32_t num_dims;    /* 1..4 */
+  uint64_t shape[4];    /* [num_dims], the last contiguous; then zeros */
+  uint64_t file_offset; /* of its data, from the start of the file */
+  uint64_t size_bytes;  /* of its data in the file */
+  llm_string name;      /* these two live as long as the model */
+  llm_string type;      /* "F16", "Q4_K" */
+} llm_tensor_info;
+
+static inline void llm_tensor_info_init(llm_tensor_info* info) {
+  memset(info, 0, sizeof(*info));
+  info->struct_size = (uint32_t)sizeof(*info);
+}
+/* What the file holds, in its order. LLM_OUT_OF_RANGE: index is not below num_tensors. */
+LLM_API llm_status llm_model_tensor(const llm_model* model, uint64_t index, llm_tensor_info* info);
+/* Likewise its metadata, values as text: of a string the first 64 KiB, of an array all elements
+ * ("[1, 2]") or, beyond 16, their number ("49152 strings"). Both live as long as the model.
+ * LLM_OUT_OF_RANGE: index is not below num_metadata. */
+LLM_API llm_status llm_model_metadata(const llm_model* model, uint64_t index, llm_string* key,
+                                      llm_string* value);
 
 /* Flags of llm_tokenize and llm_detokenize. */
 #define LLM_TEXT_ADD_SPECIAL 1u /* tokenize: add the bos/eos that the model asks for */

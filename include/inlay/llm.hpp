@@ -85,6 +85,19 @@ class Model {
     llm_model_info_init(info);
     return Status(llm_model_get_info(model_, info));
   }
+  Status GetTensor(uint64_t index, llm_tensor_info* info) const {
+    llm_tensor_info_init(info);
+    return Status(llm_model_tensor(model_, index, info));
+  }
+  // Both live as long as the model.
+  Status GetMetadata(uint64_t index, std::string_view* key, std::string_view* value) const {
+    llm_string key_text, value_text;
+    const llm_status code = llm_model_metadata(model_, index, &key_text, &value_text);
+    if (code != LLM_OK) return Status(code);
+    *key = View(key_text);
+    *value = View(value_text);
+    return Status();
+  }
   Status Tokenize(std::string_view text, uint32_t flags, std::vector<int32_t>* ids) const {
     return internal::ReadAll(ids, [&](int32_t* data, size_t capacity, size_t* count) {
       return llm_tokenize(model_, text.data(), text.size(), flags, data, capacity, count);

@@ -105,6 +105,13 @@ TEST(LlmHppTest, TextGoesToIdsAndBack) {
   llm_model_info info;
   ASSERT_TRUE(model.GetInfo(&info).ok());
   EXPECT_EQ(inlay::View(info.architecture), "llama");
+  llm_tensor_info tensor;
+  ASSERT_TRUE(model.GetTensor(0, &tensor).ok());
+  EXPECT_EQ(inlay::View(tensor.name), "token_embd.weight");
+  std::string_view key, value;
+  ASSERT_TRUE(model.GetMetadata(0, &key, &value).ok());
+  EXPECT_EQ(key, "general.architecture");
+  EXPECT_EQ(model.GetMetadata(info.num_metadata, &key, &value).code(), LLM_OUT_OF_RANGE);
 }
 
 }  // namespace
