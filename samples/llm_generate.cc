@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/flags.h"
+#include "common/metrics_flags.h"
 #include "common/open.h"
 #include "common/text.h"
 
@@ -19,6 +20,7 @@ using tools::JsonString;
 
 struct Flags {
   tools::OpenFlags open;
+  tools::MetricsFlags metrics;
   std::string prompt, chat_path;
   std::vector<int32_t> ids;
   std::vector<std::string> stop_strings;
@@ -72,6 +74,7 @@ Flags ParseFlags(int argc, char** argv) {
   AddPromptFlags(&flags, &table);
   AddSamplingFlags(&flags, &table);
   tools::AddEngineFlags(&flags.open, &table);
+  tools::AddMetricsFlags(&flags.metrics, &table);
   table.Add("--json", "one JSON object instead of text", &flags.json);
   table.Parse(argc, argv);
   flags.has_seed = table.Given("--seed");
@@ -212,6 +215,7 @@ int main(int argc, char** argv) {
   const llm_engine_options options = tools::EngineOptions(flags.open);
   inlay::Engine engine;
   Check(inlay::Engine::Open(model, &options, &engine));
+  const tools::MetricsExport metrics(flags.metrics, engine);
   Submit(flags, engine.get());
   const Answer answer = Collect(engine.get(), !flags.json);
   if (flags.json) {

@@ -53,6 +53,7 @@ class Client {
   // Cancels what is open among them and polls until each is finished.
   void Drain(std::vector<Stream*> streams);
 
+  const inlay::Engine& engine() const { return engine_; }
   const llm_model_info& info() const { return info_; }
   llm_metrics_snapshot Metrics() const;
   double model_open_s() const { return model_open_s_; }

@@ -7,6 +7,7 @@ namespace {
 void AddFlags(Flags* flags, bool* no_warm_up, tools::FlagTable* table) {
   tools::AddModelFlags(&flags->open, table);
   tools::AddEngineFlags(&flags->open, table);
+  tools::AddMetricsFlags(&flags->metrics, table);
   table->Add("--workload", "prefill, decode (default), streams or arrival", &flags->workload);
   table->Add("--prompt-tokens", "of each stream (128)", &flags->prompt_tokens);
   table->Add("--tokens", "measured tokens of each stream (64)", &flags->tokens);

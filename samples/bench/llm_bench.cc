@@ -52,6 +52,7 @@ void Print(const bench::Flags& flags, const bench::Client& client, const bench::
 int main(int argc, char** argv) {
   const bench::Flags flags = bench::ParseFlags(argc, argv);
   bench::Client client(flags, bench::CapacityFor(flags));
+  const tools::MetricsExport metrics(flags.metrics, client.engine());
   if (flags.warm_up) bench::WarmUp(&client);
   for (unsigned run = 0; run < flags.repeat; ++run)
     Print(flags, client, bench::RunWorkload(flags, &client));

@@ -9,13 +9,12 @@
 #include <thread>
 
 #include "common/flags.h"
+#include "common/text.h"
 #include "top/prometheus.h"
 #include "top/source.h"
 #include "top/view.h"
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 struct Flags {
   std::string source;
@@ -49,8 +48,29 @@ void Show(const std::string& frame, bool terminal) {
 
 struct Look {
   top::Snapshot snapshot;
-  Clock::time_point time;
+  double time_s = 0;
 };
+
+// The next frame; keeps the look that it shows as the one before. A file that was not rewritten
+// since gives the last frame again, with its age once it is late.
+std::string NextFrame(const Flags& flags, std::optional<Look>* before, std::string* frame) {
+  top::Reading reading;
+  std::string wrong = top::ReadSource(flags.source, &reading);
+  Look now;
+  now.time_s = reading.time_s;
+  if (wrong.empty()) wrong = now.snapshot.Parse(reading.text);
+  // A host that is not there yet, or any more, may come back.
+  if (!wrong.empty() && flags.count == 1) tools::Fail(wrong);
+  if (!wrong.empty()) return "llm-top   waiting: " + wrong + "\n";
+  if (*before && now.time_s == (*before)->time_s) {
+    const double age_s = top::NowSeconds() - now.time_s;
+    return age_s < 5 ? *frame : *frame + tools::Format("written %.0f s ago\n", age_s);
+  }
+  const double seconds = *before ? now.time_s - (*before)->time_s : 0;
+  *frame = top::View(now.snapshot, *before ? &(*before)->snapshot : nullptr, seconds);
+  *before = std::move(now);
+  return *frame;
+}
 
 }  // namespace
 
@@ -58,22 +78,10 @@ int main(int argc, char** argv) {
   const Flags flags = ParseFlags(argc, argv);
   const bool terminal = flags.count != 1 && isatty(STDOUT_FILENO) != 0;
   std::optional<Look> before;
+  std::string frame;
   for (unsigned i = 0; flags.count == 0 || i < flags.count; ++i) {
     if (i > 0) std::this_thread::sleep_for(std::chrono::duration<double>(flags.interval_s));
-    std::string text;
-    std::string wrong = top::ReadSource(flags.source, &text);
-    Look now = {{}, Clock::now()};
-    if (wrong.empty()) wrong = now.snapshot.Parse(text);
-    if (!wrong.empty()) {
-      // A host that is not there yet, or any more, may come back.
-      if (flags.count == 1) tools::Fail(wrong);
-      Show("llm-top   waiting: " + wrong + "\n", terminal);
-      continue;
-    }
-    const double seconds =
-        before ? std::chrono::duration<double>(now.time - before->time).count() : 0;
-    Show(top::View(now.snapshot, before ? &before->snapshot : nullptr, seconds), terminal);
-    before = std::move(now);
+    Show(NextFrame(flags, &before, &frame), terminal);
   }
   return 0;
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 
 namespace top {
@@ -35,14 +36,25 @@ int Connect(const std::string& path) {
 
 }  // namespace
 
-std::string ReadSource(const std::string& path, std::string* text) {
+double NowSeconds() {
+  const auto since = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(since).count();
+}
+
+std::string ReadSource(const std::string& path, Reading* reading) {
   constexpr size_t kMaxBytes = 16 << 20;
   struct stat status = {};
+  std::string* text = &reading->text;
   text->clear();
   if (stat(path.c_str(), &status) != 0) return path + ": " + std::strerror(errno);
-  const int fd =
-      S_ISSOCK(status.st_mode) ? Connect(path) : open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const bool is_socket = S_ISSOCK(status.st_mode);
+  const int fd = is_socket ? Connect(path) : open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return path + ": " + std::strerror(errno);
+  // The file that was opened may be newer than the one that was asked about.
+  reading->time_s = NowSeconds();
+  if (!is_socket && fstat(fd, &status) == 0)
+    reading->time_s = static_cast<double>(status.st_mtim.tv_sec) +
+                      static_cast<double>(status.st_mtim.tv_nsec) / 1e9;
   char part[1 << 14];
   ssize_t size = 0;
   while (text->size() <= kMaxBytes && (size = read(fd, part, sizeof part)) > 0)

@@ -24,9 +24,7 @@ class Screen {
     const double growth = now_.Value(name, labels) - before_->Value(name, labels);
     return growth < 0 ? NAN : growth;
   }
-  std::string Rate(const std::string& name) const {
-    return Or(Growth(name) / seconds_, "%.1f/s");
-  }
+  std::string Rate(const std::string& name) const { return Or(Growth(name) / seconds_, "%.1f/s"); }
   double Seconds() const { return seconds_; }
   const Snapshot& now() const { return now_; }
   // A number, or a dash.
@@ -71,8 +69,8 @@ std::string Tokens(const Screen& screen) {
 }
 
 std::string Steps(const Screen& screen) {
-  const double each = screen.Growth("inlay:scheduled_tokens_total") /
-                      screen.Growth("inlay:steps_total");
+  const double each =
+      screen.Growth("inlay:scheduled_tokens_total") / screen.Growth("inlay:steps_total");
   const double busy = 100 * screen.Growth("inlay:busy_seconds_total") / screen.Seconds();
   return Format("steps     %.0f  %s  tokens a step %s  busy %s  failed %.0f\n",
                 screen.Now("inlay:steps_total"), screen.Rate("inlay:steps_total").c_str(),
@@ -114,8 +112,7 @@ std::string Cache(const Screen& screen) {
                         screen.Growth("vllm:prefix_cache_queries_total");
   return Format("cache     hit rate %s (now %s)  evicted blocks %.0f  preemptions %.0f\n",
                 Screen::Or(ratio, "%.1f %%").c_str(), Screen::Or(recent, "%.1f %%").c_str(),
-                screen.Now("inlay:evicted_blocks_total"),
-                screen.Now("vllm:num_preemptions_total"));
+                screen.Now("inlay:evicted_blocks_total"), screen.Now("vllm:num_preemptions_total"));
 }
 
 std::string Times(const Screen& screen) {
