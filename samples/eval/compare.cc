@@ -26,6 +26,16 @@ double LogSumExp(const float* logits, size_t size) {
   return most + std::log(sum);
 }
 
+// NaN for fewer than two values.
+double StandardErrorOfMean(const std::vector<double>& values) {
+  const double n = static_cast<double>(values.size());
+  if (n < 2) return NAN;
+  double sum = 0, squares = 0;
+  for (const double value : values) sum += value;
+  for (const double value : values) squares += (value - sum / n) * (value - sum / n);
+  return std::sqrt(squares / (n - 1) / n);
+}
+
 }  // namespace
 
 Configuration::Configuration(const tools::OpenFlags& flags, size_t context,
@@ -78,12 +88,12 @@ void Perplexity::AddWindow(const std::vector<float>& logprobs) {
 
 double Perplexity::Value() const { return std::exp(MeanNll()); }
 
-double Perplexity::StandardError() const {
-  const double n = static_cast<double>(window_means_.size());
-  if (n < 2) return NAN;
-  double squares = 0;
-  for (const double mean : window_means_) squares += (mean - MeanNll()) * (mean - MeanNll());
-  return Value() * std::sqrt(squares / (n - 1) / n);
+double Perplexity::StandardError() const { return Value() * StandardErrorOfMean(window_means_); }
+
+NllDifference Difference(const Perplexity& base, const Perplexity& other) {
+  std::vector<double> differences = other.window_mean_nll();
+  for (size_t i = 0; i < differences.size(); ++i) differences[i] -= base.window_mean_nll()[i];
+  return {other.MeanNll() - base.MeanNll(), StandardErrorOfMean(differences)};
 }
 
 void Divergence::BeginWindow(size_t num_rows, size_t vocab_size) {

@@ -51,6 +51,13 @@ class Perplexity {
   std::vector<double> window_means_;
 };
 
+// By how much the mean NLL of `other` exceeds that of `base` on the same windows, and the standard
+// error of that: much smaller than of either, since both meet the same text.
+struct NllDifference {
+  double mean, standard_error;
+};
+NllDifference Difference(const Perplexity& base, const Perplexity& other);
+
 // How far a configuration's distributions lie from those of the base.
 class Divergence {
  public:

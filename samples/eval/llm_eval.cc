@@ -121,6 +121,36 @@ std::string ConfigurationJson(const std::string& description, const eval::Perple
   return text + "]}";
 }
 
+void Print(const std::string& base, const std::string& against, const Results& results,
+           const Flags& flags) {
+  std::printf("%zu windows of %u tokens, %llu scored\n", results.base.window_mean_nll().size(),
+              flags.context, static_cast<unsigned long long>(results.base.count()));
+  std::printf("base:    %s (%s)\n", PerplexityText(results.base).c_str(), base.c_str());
+  if (!flags.compare) return;
+  const eval::Divergence& divergence = results.divergence;
+  const eval::NllDifference difference = eval::Difference(results.base, results.against);
+  std::printf("against: %s (%s)\n", PerplexityText(results.against).c_str(), against.c_str());
+  std::printf("perplexity %+.4f %%", 100 * std::expm1(difference.mean));
+  if (std::isfinite(difference.standard_error))
+    std::printf(" +- %.4f", 100 * difference.standard_error);
+  std::printf("; KL divergence mean %.3g, p99 %.3g; top-1 agreement %.2f %%\n", divergence.MeanKl(),
+              divergence.QuantileKl(0.99), 100 * divergence.Top1Agreement());
+}
+
+std::string Json(const std::string& base, const std::string& against, const Results& results,
+                 const Flags& flags) {
+  std::string json = Format("{\"windows\": %zu, \"context\": %u, \"scored\": %llu, \"base\": ",
+                            results.base.window_mean_nll().size(), flags.context,
+                            static_cast<unsigned long long>(results.base.count())) +
+                     ConfigurationJson(base, results.base);
+  if (!flags.compare) return json + "}\n";
+  const eval::Divergence& divergence = results.divergence;
+  return json + ", \"against\": " + ConfigurationJson(against, results.against) +
+         ", \"kl_mean\": " + Number(divergence.MeanKl()) +
+         ", \"kl_p99\": " + Number(divergence.QuantileKl(0.99)) +
+         ", \"top1_agreement\": " + Number(divergence.Top1Agreement()) + "}\n";
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -128,30 +158,14 @@ int main(int argc, char** argv) {
   eval::Configuration base(flags.open, flags.context, nullptr);
   std::optional<eval::Configuration> against;
   if (flags.compare) against.emplace(flags.against, flags.context, &base);
-  const std::vector<std::vector<int32_t>> windows = ReadWindows(flags, base.model());
   Results results;
-  ScoreAll(windows, &base, against ? &*against : nullptr, &results);
+  ScoreAll(ReadWindows(flags, base.model()), &base, against ? &*against : nullptr, &results);
 
-  std::printf("%zu windows of %u tokens, %llu scored\n", windows.size(), flags.context,
-              static_cast<unsigned long long>(results.base.count()));
-  std::printf("base:    %s (%s)\n", PerplexityText(results.base).c_str(),
-              base.Description().c_str());
-  std::string json =
-      Format("{\"windows\": %zu, \"context\": %u, \"scored\": %llu, \"base\": ", windows.size(),
-             flags.context, static_cast<unsigned long long>(results.base.count())) +
-      ConfigurationJson(base.Description(), results.base);
-  if (against) {
-    const eval::Divergence& divergence = results.divergence;
-    std::printf("against: %s, %+.4f %% (%s)\n", PerplexityText(results.against).c_str(),
-                100 * (results.against.Value() / results.base.Value() - 1),
-                against->Description().c_str());
-    std::printf("KL divergence: mean %.3g, p99 %.3g; top-1 agreement %.2f %%\n",
-                divergence.MeanKl(), divergence.QuantileKl(0.99), 100 * divergence.Top1Agreement());
-    json += ", \"against\": " + ConfigurationJson(against->Description(), results.against) +
-            ", \"kl_mean\": " + Number(divergence.MeanKl()) +
-            ", \"kl_p99\": " + Number(divergence.QuantileKl(0.99)) +
-            ", \"top1_agreement\": " + Number(divergence.Top1Agreement());
-  }
-  if (!flags.json_path.empty()) tools::WriteFile(flags.json_path, json + "}\n");
-  return std::fflush(stdout) == 0 ? 0 : 1;
+  const std::string description = base.Description();
+  const std::string other = against ? against->Description() : "";
+  Print(description, other, results, flags);
+  if (!flags.json_path.empty())
+    tools::WriteFile(flags.json_path, Json(description, other, results, flags));
+  if (std::fflush(stdout) != 0) tools::Fail("cannot write the numbers");
+  return 0;
 }

@@ -71,7 +71,9 @@ std::string Tokens(const Screen& screen) {
 std::string Steps(const Screen& screen) {
   const double each =
       screen.Growth("inlay:scheduled_tokens_total") / screen.Growth("inlay:steps_total");
-  const double busy = 100 * screen.Growth("inlay:busy_seconds_total") / screen.Seconds();
+  // A step counts when it ends: one that began before the interval can make it more than all.
+  double busy = 100 * screen.Growth("inlay:busy_seconds_total") / screen.Seconds();
+  if (busy > 100) busy = 100;
   return Format("steps     %.0f  %s  tokens a step %s  busy %s  failed %.0f\n",
                 screen.Now("inlay:steps_total"), screen.Rate("inlay:steps_total").c_str(),
                 Screen::Or(each, "%.1f").c_str(), Screen::Or(busy, "%.0f %%").c_str(),
