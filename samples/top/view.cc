@@ -84,11 +84,11 @@ std::string StepParts(const Screen& screen) {
   const std::string name = "inlay:step_part_seconds_total";
   const bool recent = screen.Growth(name) > 0;
   const double all = recent ? screen.Growth(name) : screen.Now(name);
-  std::string text = "          ";
+  std::string text = "        ";
   for (const std::string& part : screen.now().LabelValues(name, "part")) {
     const Labels labels = {{"part", part}};
     const double seconds = recent ? screen.Growth(name, labels) : screen.Now(name, labels);
-    text += part + " " + Screen::Or(100 * seconds / all, "%.1f %%") + "  ";
+    text += "  " + part + " " + Screen::Or(100 * seconds / all, "%.1f %%");
   }
   return text + "\n";
 }

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "kernels/quant/weight_format.h"
 #include "src/tokenizer/utf8.h"
 
 namespace llm {
@@ -55,7 +54,7 @@ std::string Value(const Metadata& metadata, absl::string_view key) {
 ListedTensor List(const TensorInfo& tensor) {
   ListedTensor listed;
   listed.name = Text(tensor.name);
-  listed.type = GetWeightFormat(tensor.format).name;
+  listed.type = TypeName(tensor);
   listed.num_dims = static_cast<int>(std::min(tensor.shape.size(), listed.shape.size()));
   for (int i = 0; i < listed.num_dims; ++i) {
     const auto at = static_cast<size_t>(i);
