@@ -367,6 +367,8 @@ typedef struct llm_logprob {
 #define LLM_EVENT_TOKENS 1 /* token_ids, text, logprobs */
 #define LLM_EVENT_FINISHED \
   3 /* exactly one, the last: finish_reason, status, message, stats; no tokens and no text */
+#define LLM_EVENT_PROMPT \
+  4 /* before the first TOKENS, in order: token_ids of the prompt from the second on, logprobs */
 
 typedef struct llm_event {
   uint32_t type;
@@ -380,7 +382,7 @@ typedef struct llm_event {
   const llm_logprob* logprobs; /* [num_tokens, logprobs_per_token], logprob_size bytes apart: the
                                   chosen id, then the most likely */
   uint32_t logprob_size;
-  uint32_t logprobs_per_token; /* 0: not asked for */
+  uint32_t logprobs_per_token; /* 0: not asked for; PROMPT: of num_prompt_logprobs */
   int32_t finish_reason;
   llm_status status;
   llm_string message;
@@ -399,8 +401,9 @@ typedef struct llm_logit_bias {
   float bias; /* added to the logit */
 } llm_logit_bias;
 
-#define LLM_SET_SEED 1u         /* seed is meant, also when 0 */
-#define LLM_SET_NUM_LOGPROBS 2u /* num_logprobs is meant, also when 0 */
+#define LLM_SET_SEED 1u                /* seed is meant, also when 0 */
+#define LLM_SET_NUM_LOGPROBS 2u        /* num_logprobs is meant, also when 0 */
+#define LLM_SET_NUM_PROMPT_LOGPROBS 4u /* num_prompt_logprobs is meant, also when 0 */
 
 typedef struct llm_request {
   uint32_t struct_size;
@@ -458,6 +461,10 @@ typedef struct llm_request {
   const llm_string* bad_words; /* never drawn as these tokens, alone or behind a space; other
                                   spellings in tokens are not found */
   size_t num_bad_words;
+  int32_t num_prompt_logprobs; /* 0..20 most likely ones beside each prompt token, in PROMPT events;
+                                  default: none. The prompt is then computed, not read from the
+                                  prefix cache */
+  uint32_t reserved3;          /* reserved */
 } llm_request;
 
 static inline void llm_request_init(llm_request* request) {

@@ -27,6 +27,8 @@ struct ActiveRequest : Sequence {
   ActiveRequest& operator=(const ActiveRequest&) = delete;
 
   bool open() const { return reason == FinishReason::kNone; }
+  // Log-probabilities of the prompt are wanted, and not all staged yet.
+  bool tells_prompt() const { return score == nullptr && score_begin >= 0; }
 
   StopCriteria stop;
   Detokenizer detokenizer;
@@ -37,6 +39,7 @@ struct ActiveRequest : Sequence {
   std::shared_ptr<ScoreSink> score;  // null: it generates
 
   Delta staged;            // of this step, not yet delivered
+  Delta staged_prompt;     // likewise: PROMPT, which goes before
   bool scheduled = false;  // the scheduler knows it
   bool paused = false;     // its reader is too slow: out of the scheduler until it has read
 

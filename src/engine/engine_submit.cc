@@ -63,6 +63,7 @@ absl::Status Engine::SubmitReserved(const RequestSpec& spec, QueuePlace place, u
   active->outbox = MakeOutbox(spec);
   active->score = spec.score;
   if (spec.score != nullptr) active->score_begin = spec.score->begin();
+  if (spec.num_prompt_logprobs >= 0) active->score_begin = 0;
   if (spec.handler.call != nullptr) {
     active->sink = dispatcher_;
   } else {
@@ -106,6 +107,7 @@ absl::StatusOr<Request> Engine::MakeRequest(const RequestSpec& spec, QueuePlace*
   request.cache_salt = spec.cache_salt;
   request.trace_id = spec.trace_id;
   request.use_prefix_cache = spec.use_prefix_cache;
+  request.num_prompt_logprobs = std::min(spec.num_prompt_logprobs, parts_.text.vocab_size);
   return request;
 }
 
@@ -161,6 +163,10 @@ std::shared_ptr<Outbox> Engine::MakeOutbox(const RequestSpec& spec) const {
   outbox->waker = queue_.waker();
   if (spec.sampling.num_logprobs >= 0) {
     outbox->logprobs_per_token = 1 + std::min(spec.sampling.num_logprobs, parts_.text.vocab_size);
+  }
+  if (spec.num_prompt_logprobs >= 0) {
+    outbox->prompt_logprobs_per_token =
+        1 + std::min(spec.num_prompt_logprobs, parts_.text.vocab_size);
   }
   outbox->message.reserve(kMessageBytes);
   return outbox;

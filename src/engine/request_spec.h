@@ -35,6 +35,7 @@ struct RequestSpec {
   std::vector<std::string> bad_words;  // tokenized into sampling.bad_words
   bool render_special = false;
   bool use_prefix_cache = true;
+  int32_t num_prompt_logprobs = -1;  // as of Request
   int32_t priority = 0;
   int64_t first_token_timeout_ns = 0;  // from submit; 0: none
   int64_t completion_timeout_ns = 0;

@@ -16,6 +16,12 @@ absl::Status CheckFinite(absl::Span<const int32_t> argmax) {
   return finite ? absl::OkStatus() : absl::InternalError("logits are not finite");
 }
 
+// Whether the next token is drawn from the chunk's last row.
+bool Samples(const ScheduledChunk& chunk) {
+  return RequestOf(chunk.sequence)->score == nullptr &&
+         chunk.begin + chunk.length == chunk.sequence->num_tokens();
+}
+
 }  // namespace
 
 // Whatever goes wrong here leaves the sequences alone: the step can still be rolled back.
@@ -56,19 +62,17 @@ absl::Status StepLoop::SampleRows(const StepPlan& plan) {
     const ScheduledChunk& chunk = plan.chunks[i];
     row += static_cast<size_t>(chunk.num_logits);
     if (chunk.num_logits == 0) continue;
-    if (RequestOf(chunk.sequence)->score != nullptr) {
-      const absl::Status finite = CheckFinite(logits_.argmax.subspan(
-          row - static_cast<size_t>(chunk.num_logits), static_cast<size_t>(chunk.num_logits)));
-      if (!finite.ok()) rows_.push_back({i, finite});
-      continue;
-    }
+    const absl::Status finite = CheckFinite(logits_.argmax.subspan(
+        row - static_cast<size_t>(chunk.num_logits), static_cast<size_t>(chunk.num_logits)));
+    if (!finite.ok()) rows_.push_back({i, finite});
+    if (!finite.ok() || !Samples(chunk)) continue;
     rows_.push_back({i, SampleRow(chunk, row - 1)});
     // Room for the token now: commit must not fail for want of it.
     std::vector<int32_t>& tokens = chunk.sequence->tokens;
     if (tokens.size() == tokens.capacity()) tokens.reserve(2 * tokens.size());
   }
   touched_.clear();
-  touched_.reserve(rows_.size());
+  touched_.reserve(2 * plan.chunks.size());  // by a token, and by its prompt
   return absl::OkStatus();
 }
 
@@ -113,6 +117,7 @@ void StepLoop::Commit(StepPlan* plan) {
   const std::vector<ScheduledChunk> all = plan->chunks;
   DropFailedRows(plan);
   scheduler_->Commit(*plan);
+  CommitPrompts(all);
   for (SampledRow& row : rows_) {
     ActiveRequest* request = RequestOf(all[row.chunk].sequence);
     if (row.token.ok()) {

@@ -83,7 +83,9 @@ class StepLoop {
   void Commit(StepPlan* plan);
   void DropFailedRows(StepPlan* plan) const;
   void CommitRow(ActiveRequest* request, const SampledToken& token);
-  void CommitScores(const std::vector<ScheduledChunk>& chunks);
+  void CommitPrompts(const std::vector<ScheduledChunk>& chunks);  // step_prompt.cc
+  void StagePrompt(ActiveRequest* request, const ScheduledChunk& chunk, size_t row);
+  void CommitScores(const std::vector<ScheduledChunk>& chunks);  // step_score.cc
   absl::Status AddScores(ActiveRequest* request, const ScheduledChunk& chunk, size_t row);
   void StageToken(ActiveRequest* request, const SampledToken& token);
   void CountStep(const StepPlan& plan);
