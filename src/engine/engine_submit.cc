@@ -64,6 +64,11 @@ absl::Status Engine::SubmitReserved(const RequestSpec& spec, QueuePlace place, u
   active->score = spec.score;
   if (spec.score != nullptr) active->score_begin = spec.score->begin();
   if (spec.num_prompt_logprobs >= 0) active->score_begin = 0;
+  active->embed = spec.embed;
+  if (spec.embed != nullptr) {
+    active->wants_hidden = true;
+    active->score_begin = spec.embed->begin(active->num_tokens());
+  }
   if (spec.handler.call != nullptr) {
     active->sink = dispatcher_;
   } else {
@@ -86,7 +91,9 @@ absl::StatusOr<Request> Engine::MakeRequest(const RequestSpec& spec, QueuePlace*
         absl::StrCat("prompt: ", prompt_tokens, " tokens leave no room for output in a context of ",
                      options_.max_context_tokens));
   }
-  LLM_RETURN_IF_ERROR(parts_.scheduler->CheckFits(prompt_tokens, max_new_tokens));
+  // An embedding takes no place behind its text: a whole context can be embedded.
+  const int64_t spare = spec.embed != nullptr && prompt_tokens > 1 ? 1 : 0;
+  LLM_RETURN_IF_ERROR(parts_.scheduler->CheckFits(prompt_tokens - spare, max_new_tokens));
   if (spec.sampling.min_new_tokens > max_new_tokens) {
     return absl::InvalidArgumentError(absl::StrCat("min_new_tokens: ", spec.sampling.min_new_tokens,
                                                    " exceeds max_new_tokens ", max_new_tokens));

@@ -64,6 +64,7 @@ absl::StatusOr<std::shared_ptr<const LoadedModel>> LoadedModel::Open(
                                                    " tokens, the embedding ", config.vocab_size));
   }
   loaded->text_.vocab_size = config.vocab_size;
+  loaded->text_.hidden_size = config.hidden_size;
   options.logger.Info("model ", loaded->name_, ": ", config.architecture, ", ", config.num_layers,
                       " layers, ", loaded->weights_bytes(), " bytes of weights, kernels ",
                       loaded->model_->kernels->name);

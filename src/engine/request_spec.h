@@ -16,6 +16,7 @@
 
 namespace llm {
 
+class EmbedSink;
 class ScoreSink;
 
 enum class PromptKind { kNone, kText, kChat, kIds };
@@ -44,7 +45,9 @@ struct RequestSpec {
   EventHandler handler;                    // call != nullptr: events go there, else to
   std::shared_ptr<CompletionQueue> queue;  // this; null: the engine's
   void* user_data = nullptr;
-  std::shared_ptr<ScoreSink> score;  // set: the prompt is scored, and nothing generated
+  // At most one of the two is set: the prompt is scored, or embedded, and nothing generated.
+  std::shared_ptr<ScoreSink> score;
+  std::shared_ptr<EmbedSink> embed;
 };
 
 // INVALID_ARGUMENT naming the field, as llm_request calls it.

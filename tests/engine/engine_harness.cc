@@ -50,6 +50,7 @@ EngineHarness::EngineHarness(const HarnessOptions& options)
   EngineParts parts;
   parts.text.tokenizer = tokenizer_.get();
   parts.text.vocab_size = kFakeVocab;
+  parts.text.hidden_size = kFakeHidden;
   parts.text.end_ids = {kFakeEnd};
   parts.clock = clock_;
   auto runner = std::make_unique<ScriptedRunner>(options.scheduler, kFakeVocab, clock_);
