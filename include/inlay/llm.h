@@ -531,6 +531,36 @@ static inline void llm_score_request_init(llm_score_request* request) {
 LLM_API llm_status llm_score(llm_engine* engine, const llm_score_request* request, float* logprobs,
                              size_t capacity, size_t* count);
 
+/* ---- Embeddings ---- */
+
+#define LLM_POOLING_MEAN 1 /* of all tokens, bos included */
+#define LLM_POOLING_LAST 2 /* the last token's */
+
+typedef struct llm_embed_request {
+  uint32_t struct_size;
+  uint32_t parse_special; /* switch, default off: control tokens in `text` become ids */
+  /* Exactly one of the two. */
+  llm_string text;    /* tokenized with the bos and eos that the model asks for */
+  const int32_t* ids; /* taken as they are */
+  size_t num_ids;
+  uint32_t pooling; /* LLM_POOLING_*; default mean: files do not say which they were trained for */
+  uint32_t normalize; /* switch, default on: to length 1, so that a dot product is the cosine */
+  int32_t priority;   /* as of llm_request */
+  uint32_t reserved;
+} llm_embed_request;
+
+static inline void llm_embed_request_init(llm_embed_request* request) {
+  memset(request, 0, sizeof(*request));
+  request->struct_size = (uint32_t)sizeof(*request);
+}
+
+/* Computes the hidden states of a text (of the last layer, after the final norm), pools them into
+ * one vector, and waits for it, as llm_score does and with its errors. Every model that opens
+ * serves it. *count is hidden_size of llm_model_info, of which min(*count, capacity) are written;
+ * `values` may be NULL with capacity 0. */
+LLM_API llm_status llm_embed(llm_engine* engine, const llm_embed_request* request, float* values,
+                             size_t capacity, size_t* count);
+
 /* ---- Counters ---- */
 
 typedef struct llm_metrics_snapshot {

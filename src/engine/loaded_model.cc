@@ -9,6 +9,7 @@
 #include "src/base/float_state.h"
 #include "src/base/status_macros.h"
 #include "src/base/thread_pool.h"
+#include "src/engine/check_vocabulary.h"
 #include "src/engine/end_ids.h"
 #include "src/engine/system_limits.h"
 #include "src/engine/tokenizer_from_gguf.h"
@@ -45,6 +46,8 @@ absl::StatusOr<std::shared_ptr<const LoadedModel>> LoadedModel::Open(
   const absl::StatusOr<absl::string_view> name = source->metadata().GetString("general.name");
   if (name.ok()) loaded->name_ = std::string(*name);
   LLM_RETURN_IF_ERROR(loaded->LoadText(*source, options));
+  LLM_ASSIGN_OR_RETURN(const ModelConfig read, ReadModelConfig(*source));
+  LLM_RETURN_IF_ERROR(CheckVocabulary(where, *loaded->tokenizer_, read.vocab_size));
 
   ThreadPoolOptions threads;
   threads.num_threads = options.num_threads > 0 ? options.num_threads : UsableCores();
@@ -58,11 +61,6 @@ absl::StatusOr<std::shared_ptr<const LoadedModel>> LoadedModel::Open(
                          return Report(options, done_bytes, total_bytes);
                        }));
   const ModelConfig& config = loaded->model_->config;
-  if (loaded->tokenizer_->vocab_size() < config.vocab_size) {
-    return absl::InvalidArgumentError(absl::StrCat(where, ": the tokenizer has ",
-                                                   loaded->tokenizer_->vocab_size(),
-                                                   " tokens, the embedding ", config.vocab_size));
-  }
   loaded->text_.vocab_size = config.vocab_size;
   loaded->text_.hidden_size = config.hidden_size;
   options.logger.Info("model ", loaded->name_, ": ", config.architecture, ", ", config.num_layers,
