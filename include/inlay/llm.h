@@ -368,7 +368,7 @@ typedef struct llm_logprob {
 #define LLM_EVENT_FINISHED \
   3 /* exactly one, the last: finish_reason, status, message, stats; no tokens and no text */
 #define LLM_EVENT_PROMPT \
-  4 /* before the first TOKENS, in order: token_ids of the prompt from the second on, logprobs */
+  4 /* any number, before TOKENS: token_ids of the prompt from the second on, logprobs */
 
 typedef struct llm_event {
   uint32_t type;

@@ -141,6 +141,7 @@ void StepLoop::Commit(StepPlan* plan) {
   CommitPrompts(all);
   for (SampledRow& row : rows_) {
     ActiveRequest* request = RequestOf(all[row.chunk].sequence);
+    if (!request->open()) continue;  // no memory for its prompt
     if (row.token.ok()) {
       CommitRow(request, *row.token);
     } else {
