@@ -394,6 +394,8 @@ typedef struct llm_logprob {
 #define LLM_EVENT_TOKENS 1 /* token_ids, text, logprobs */
 #define LLM_EVENT_FINISHED \
   3 /* exactly one, the last: finish_reason, status, message, stats; no tokens and no text */
+#define LLM_EVENT_PROMPT \
+  4 /* any number, before TOKENS: token_ids of the prompt from the second on, logprobs */
 
 typedef struct llm_event {
   uint32_t type;
@@ -407,7 +409,7 @@ typedef struct llm_event {
   const llm_logprob* logprobs; /* [num_tokens, logprobs_per_token], logprob_size bytes apart: the
                                   chosen id, then the most likely */
   uint32_t logprob_size;
-  uint32_t logprobs_per_token; /* 0: not asked for */
+  uint32_t logprobs_per_token; /* 0: not asked for; PROMPT: of num_prompt_logprobs */
   int32_t finish_reason;
   llm_status status;
   llm_string message;
@@ -426,8 +428,9 @@ typedef struct llm_logit_bias {
   float bias; /* added to the logit */
 } llm_logit_bias;
 
-#define LLM_SET_SEED 1u         /* seed is meant, also when 0 */
-#define LLM_SET_NUM_LOGPROBS 2u /* num_logprobs is meant, also when 0 */
+#define LLM_SET_SEED 1u                /* seed is meant, also when 0 */
+#define LLM_SET_NUM_LOGPROBS 2u        /* num_logprobs is meant, also when 0 */
+#define LLM_SET_NUM_PROMPT_LOGPROBS 4u /* num_prompt_logprobs is meant, also when 0 */
 
 typedef struct llm_request {
   uint32_t struct_size;
@@ -485,6 +488,10 @@ typedef struct llm_request {
   const llm_string* bad_words; /* never drawn as these tokens, alone or behind a space; other
                                   spellings in tokens are not found */
   size_t num_bad_words;
+  int32_t num_prompt_logprobs; /* 0..20 most likely ones beside each prompt token, in PROMPT events;
+                                  default: none. The prompt is then computed, not read from the
+                                  prefix cache */
+  uint32_t reserved3;          /* reserved */
 } llm_request;
 
 static inline void llm_request_init(llm_request* request) {
@@ -549,6 +556,36 @@ static inline void llm_score_request_init(llm_score_request* request) {
  * Errors as llm_submit's; LLM_CANCELLED: by the callback or a shutdown; LLM_FAILED_PRECONDITION:
  * inside a step or, with manual drive, while another thread runs one. */
 LLM_API llm_status llm_score(llm_engine* engine, const llm_score_request* request, float* logprobs,
+                             size_t capacity, size_t* count);
+
+/* ---- Embeddings ---- */
+
+#define LLM_POOLING_MEAN 1 /* of all tokens, bos included */
+#define LLM_POOLING_LAST 2 /* the last token's */
+
+typedef struct llm_embed_request {
+  uint32_t struct_size;
+  uint32_t parse_special; /* switch, default off: control tokens in `text` become ids */
+  /* Exactly one of the two. */
+  llm_string text;    /* tokenized with the bos and eos that the model asks for */
+  const int32_t* ids; /* taken as they are */
+  size_t num_ids;
+  uint32_t pooling; /* LLM_POOLING_*; default mean: files do not say which they were trained for */
+  uint32_t normalize; /* switch, default on: to length 1, so that a dot product is the cosine */
+  int32_t priority;   /* as of llm_request */
+  uint32_t reserved;
+} llm_embed_request;
+
+static inline void llm_embed_request_init(llm_embed_request* request) {
+  memset(request, 0, sizeof(*request));
+  request->struct_size = (uint32_t)sizeof(*request);
+}
+
+/* Computes the hidden states of a text (of the last layer, after the final norm), pools them into
+ * one vector, and waits for it, as llm_score does and with its errors. Every model that opens
+ * serves it. *count is hidden_size of llm_model_info, of which min(*count, capacity) are written;
+ * `values` may be NULL with capacity 0. */
+LLM_API llm_status llm_embed(llm_engine* engine, const llm_embed_request* request, float* values,
                              size_t capacity, size_t* count);
 
 /* ---- Counters ---- */

@@ -185,6 +185,26 @@ class Engine {
     return Status(llm_submit(engine_, &request, id));
   }
   Status Cancel(llm_request_id id) { return Status(llm_cancel(engine_, id)); }
+  // One entry for each token from request.first on.
+  Status Score(const llm_score_request& request, std::vector<float>* logprobs) {
+    // A token has at least a byte, but for those that the model asks for beside the text.
+    std::vector<float> scored(request.text.size + request.num_ids + 2);
+    const Status status =
+        internal::ReadAll(&scored, [&](float* data, size_t capacity, size_t* count) {
+          return llm_score(engine_, &request, data, capacity, count);
+        });
+    if (status.ok()) logprobs->swap(scored);
+    return status;
+  }
+  Status Embed(const llm_embed_request& request, std::vector<float>* values) {
+    std::vector<float> embedded(16384);  // beyond the hidden sizes in use: one call is enough
+    const Status status =
+        internal::ReadAll(&embedded, [&](float* data, size_t capacity, size_t* count) {
+          return llm_embed(engine_, &request, data, capacity, count);
+        });
+    if (status.ok()) values->swap(embedded);
+    return status;
+  }
   Status Step(bool* worked) {
     uint32_t did_work = 0;
     const llm_status code = llm_engine_step(engine_, &did_work);

@@ -9,6 +9,7 @@
 #include "src/base/float_state.h"
 #include "src/base/status_macros.h"
 #include "src/base/thread_pool.h"
+#include "src/engine/check_vocabulary.h"
 #include "src/engine/end_ids.h"
 #include "src/engine/system_limits.h"
 #include "src/engine/tokenizer_from_gguf.h"
@@ -45,17 +46,15 @@ absl::StatusOr<std::shared_ptr<const LoadedModel>> LoadedModel::Open(
   const absl::StatusOr<absl::string_view> name = source->metadata().GetString("general.name");
   if (name.ok()) loaded->name_ = std::string(*name);
   LLM_RETURN_IF_ERROR(loaded->LoadText(*source, options));
+  LLM_ASSIGN_OR_RETURN(const ModelConfig read, ReadModelConfig(*source));
+  LLM_RETURN_IF_ERROR(CheckVocabulary(where, *loaded->tokenizer_, read.vocab_size));
 
   LLM_RETURN_IF_ERROR(options.header_only ? loaded->PlanWeights(*source, options)
                                           : loaded->LoadWeights(*source, options));
   const ModelConfig& config = loaded->model_->config;
-  if (loaded->tokenizer_->vocab_size() < config.vocab_size) {
-    return absl::InvalidArgumentError(absl::StrCat(where, ": the tokenizer has ",
-                                                   loaded->tokenizer_->vocab_size(),
-                                                   " tokens, the embedding ", config.vocab_size));
-  }
   loaded->text_.vocab_size = config.vocab_size;
   loaded->listing_ = ListModel(*source);
+  loaded->text_.hidden_size = config.hidden_size;
   options.logger.Info("model ", loaded->name_, ": ", config.architecture, ", ", config.num_layers,
                       " layers, ", loaded->weights_bytes(), " bytes of weights, kernels ",
                       loaded->model_->kernels->name);
