@@ -56,18 +56,12 @@ bool PrefixPins::Apply(Scheduler* scheduler) {
 }
 
 absl::StatusOr<uint64_t> Engine::PinPrefix(RequestSpec prefix) {
-  if (InStep() || (options_.manual && dispatcher_->InCallback())) {
-    return absl::FailedPreconditionError("prefix: pinned inside a step of this engine");
-  }
-  prefix.max_new_tokens = 1;  // nothing is written there
-  prefix.use_prefix_cache = true;
-  prefix.queue = std::make_shared<CompletionQueue>(options_.manual);
+  LLM_RETURN_IF_ERROR(CheckMayWait("prefix"));
   prefix.pin = std::make_shared<PinTicket>();
   uint64_t id = 0;
-  LLM_RETURN_IF_ERROR(Submit(prefix, &id));
-  const absl::Status status = WaitForEnd(prefix, id);
+  const absl::Status status = SubmitAndWait(&prefix, &id);
   if (status.ok()) return id;
-  loop_.pins()->Abandon(id, prefix.pin.get());
+  if (id != 0) loop_.pins()->Abandon(id, prefix.pin.get());
   return status;
 }
 

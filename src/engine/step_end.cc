@@ -87,10 +87,12 @@ void StepLoop::SweepEnded() {
 void StepLoop::PushDeltas() {
   for (ActiveRequest* request : touched_) {
     try {
+      request->sink->PushPrompt(request->outbox, &request->staged_prompt);
       request->sink->Push(request->outbox, &request->staged);
     } catch (const std::bad_alloc&) {
       // The delta is lost, so nothing may follow it: the request ends here, whatever it had come
       // to.
+      request->staged_prompt.Clear();
       request->staged.Clear();
       const FinishReason before = request->reason;
       End(request, FinishReason::kError, out_of_memory_);

@@ -53,7 +53,8 @@ void SchedulerImpl::AdmitWaiting(Step* step) {
 }
 
 PrefixMatch SchedulerImpl::MatchPrefix(const Sequence& sequence) const {
-  if (!UsesPrefixCache(sequence)) return PrefixMatch();
+  // A hit gives keys and values, but no logits of the tokens that are told or scored.
+  if (!UsesPrefixCache(sequence) || sequence.score_begin >= 0) return PrefixMatch();
   // The last known token is always computed, since its logits choose the next.
   return blocks_.Match(sequence.request.cache_salt, sequence.request.adapter_id, sequence.tokens,
                        sequence.num_tokens() - 1);

@@ -37,7 +37,7 @@ int32_t SchedulerImpl::LongestChunk(const Sequence& sequence) const {
 int32_t SchedulerImpl::FreeLogitRows(const StepPlan& plan) const {
   int32_t rows = std::max(options_.max_logit_rows, options_.max_sequences) -
                  static_cast<int32_t>(running_.size() - plan.chunks.size());
-  for (const ScheduledChunk& chunk : plan.chunks) rows -= chunk.num_logits;
+  for (const ScheduledChunk& chunk : plan.chunks) rows -= chunk.num_logits + chunk.num_hidden;
   return rows;
 }
 
@@ -71,7 +71,8 @@ void SchedulerImpl::AddChunk(Sequence* sequence, int32_t length, bool admitted, 
   chunk.begin = sequence->num_computed_tokens;
   chunk.length = length;
   if (sequence->score_begin >= 0) {
-    chunk.num_logits = std::max(0, end - std::max(chunk.begin, sequence->score_begin));
+    const int32_t rows = std::max(0, end - std::max(chunk.begin, sequence->score_begin));
+    (sequence->wants_hidden ? chunk.num_hidden : chunk.num_logits) = rows;
   } else {
     chunk.num_logits = end == sequence->num_tokens() ? 1 : 0;
   }
