@@ -69,6 +69,7 @@ absl::Status StepLoop::SampleRows(const StepPlan& plan) {
   }
   touched_.clear();
   touched_.reserve(rows_.size());
+  chunks_ = plan.chunks;
   return absl::OkStatus();
 }
 
@@ -110,18 +111,17 @@ void StepLoop::Commit(StepPlan* plan) {
   NvtxRange range("commit");
   num_failures_ = 0;
   CountStep(*plan);
-  const std::vector<ScheduledChunk> all = plan->chunks;
   DropFailedRows(plan);
   scheduler_->Commit(*plan);
   for (SampledRow& row : rows_) {
-    ActiveRequest* request = RequestOf(all[row.chunk].sequence);
+    ActiveRequest* request = RequestOf(chunks_[row.chunk].sequence);
     if (row.token.ok()) {
       CommitRow(request, *row.token);
     } else {
       End(request, FinishReason::kError, row.token.status());
     }
   }
-  CommitScores(all);
+  CommitScores(chunks_);
 }
 
 // A row without a token fails its request alone. Its chunk leaves the plan before the scheduler
