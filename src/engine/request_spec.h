@@ -47,7 +47,8 @@ struct RequestSpec {
   EventHandler handler;                    // call != nullptr: events go there, else to
   std::shared_ptr<CompletionQueue> queue;  // this; null: the engine's
   void* user_data = nullptr;
-  // At most one of the three is set: the prompt is scored, embedded or pinned, and nothing generated.
+  // At most one of the three is set: the prompt is scored, embedded or pinned, and nothing
+  // generated.
   std::shared_ptr<ScoreSink> score;
   std::shared_ptr<EmbedSink> embed;
   std::shared_ptr<PinTicket> pin;

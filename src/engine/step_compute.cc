@@ -94,6 +94,7 @@ absl::Status StepLoop::SampleRows(const StepPlan& plan) {
   }
   touched_.clear();
   touched_.reserve(2 * plan.chunks.size());  // by a token, and by its prompt
+  chunks_ = plan.chunks;
   return absl::OkStatus();
 }
 
@@ -135,12 +136,11 @@ void StepLoop::Commit(StepPlan* plan) {
   NvtxRange range("commit");
   num_failures_ = 0;
   CountStep(*plan);
-  const std::vector<ScheduledChunk> all = plan->chunks;
   DropFailedRows(plan);
   scheduler_->Commit(*plan);
-  CommitPrompts(all);
+  CommitPrompts(chunks_);
   for (SampledRow& row : rows_) {
-    ActiveRequest* request = RequestOf(all[row.chunk].sequence);
+    ActiveRequest* request = RequestOf(chunks_[row.chunk].sequence);
     if (!request->open()) continue;  // no memory for its prompt
     if (row.token.ok()) {
       CommitRow(request, *row.token);
@@ -148,9 +148,9 @@ void StepLoop::Commit(StepPlan* plan) {
       End(request, FinishReason::kError, row.token.status());
     }
   }
-  CommitScores(all);
-  CommitEmbeddings(all);
-  CommitPins(all);
+  CommitScores(chunks_);
+  CommitEmbeddings(chunks_);
+  CommitPins(chunks_);
 }
 
 // A row without a token fails its request alone. Its chunk leaves the plan before the scheduler

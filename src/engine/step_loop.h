@@ -74,6 +74,7 @@ class StepLoop {
 
   // step_loop.cc
   bool RunStepOrThrow();
+  bool AdmitAndSchedule(StepPlan* plan);
   bool Admit();
   void AdmitOne(ActiveRequest* request);
   void CheckInterrupts(ActiveRequest* request, int64_t now_ns);
@@ -141,6 +142,7 @@ class StepLoop {
   RowAdjuster adjuster_;
   StepLogits logits_;                    // of this step
   std::vector<SampledRow> rows_;         // of this step
+  std::vector<ScheduledChunk> chunks_;   // of this step, failed rows included
   std::vector<ActiveRequest*> touched_;  // of this step: got a token
   int num_failures_ = 0;                 // failed steps in a row
   int32_t last_step_tokens_ = 0;

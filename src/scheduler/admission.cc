@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "src/base/reserve.h"
 #include "src/cache/window.h"
 #include "src/scheduler/scheduler_impl.h"
 
@@ -43,12 +44,13 @@ void SchedulerImpl::AdmitWaiting(Step* step) {
     // With nothing running every block that no pin holds is available, and CheckFits and
     // MaxPinnedBlocks have promised that this is enough.
     if (!running_.empty() && !MayAdmit(*sequence, match, step->max_tokens)) return;
+    RecordUndo(sequence, /*admitted=*/true, &step->plan);
     waiting_.erase(waiting_.begin());
     sequence->status = SequenceStatus::kRunning;
     Insert(&running_, sequence);
     TakeMatch(match, sequence, &step->plan);
     if (sequence->max_computed_tokens == 0) sequence->stats.first_scheduled_ns = step->now_ns;
-    AddChunk(sequence, ChunkLength(*sequence, *step), /*admitted=*/true, step);
+    AddChunk(sequence, ChunkLength(*sequence, *step), step);
   }
 }
 
@@ -111,6 +113,7 @@ void SchedulerImpl::TakeMatch(PrefixMatch match, Sequence* sequence, StepPlan* p
   blocks_.TakeBlocks(match, &sequence->block_tables);
   sequence->num_computed_tokens = match.num_blocks * options_.block_size + match.partial_tokens;
   const size_t first_copy = plan->block_copies.size();
+  ReserveTotal(&plan->block_copies, first_copy + sequence->block_tables.size());
   for (int g = 0; match.partial_tokens > 0 && g < blocks_.num_groups(); ++g) {
     BlockCopy copy;
     copy.group = g;
@@ -123,8 +126,10 @@ void SchedulerImpl::TakeMatch(PrefixMatch match, Sequence* sequence, StepPlan* p
       blocks_.Enter(match.node, sequence->request.cache_salt, sequence->request.adapter_id);
   for (size_t i = first_copy; i < plan->block_copies.size(); ++i) {
     BlockCopy& copy = plan->block_copies[i];
+    BlockTable& table = sequence->block_tables[static_cast<size_t>(copy.group)];
+    ReserveTotal(&table, table.size() + 1);
     copy.destination = blocks_.Allocate(copy.group);
-    sequence->block_tables[static_cast<size_t>(copy.group)].push_back(copy.destination);
+    table.push_back(copy.destination);
   }
 }
 
