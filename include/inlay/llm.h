@@ -353,10 +353,15 @@ typedef struct llm_request_stats {
   int32_t preemptions;
   int32_t reserved;
   int64_t recomputed_tokens;
-  int64_t queue_ns; /* submit to first scheduled; -1: never was */
-  int64_t ttft_ns;  /* submit to first token; -1: none came */
-  int64_t total_ns; /* submit to finish */
-  uint64_t seed;    /* the one used */
+  int64_t queue_ns;   /* submit to first scheduled, or to FINISHED when it never was */
+  int64_t ttft_ns;    /* submit to first token; -1: none came */
+  int64_t total_ns;   /* submit to FINISHED: exactly queue + prefill + stall + decode + deliver */
+  uint64_t seed;      /* the one used */
+  int64_t prefill_ns; /* inside steps that it was part of, up to its first token */
+  int64_t
+      stall_ns; /* in no step after its first: preempted, paused, left out, or the step failed */
+  int64_t decode_ns;  /* inside its steps from the first token on */
+  int64_t deliver_ns; /* end of its last step, or its end between steps, until FINISHED left */
 } llm_request_stats;
 
 typedef struct llm_logprob {
@@ -546,7 +551,7 @@ typedef struct llm_metrics_snapshot {
   uint64_t deadline_requests_total;
   uint64_t rejected_requests_total; /* refused at submit: not in finished */
   uint64_t failed_requests_total;
-  uint64_t queue_ns_total; /* of requests that were scheduled */
+  uint64_t queue_ns_total; /* of requests that ended, as in their stats */
   uint64_t ttft_ns_total;  /* of requests that got a token */
   uint64_t ttft_requests_total;
   uint64_t step_ns_total;
@@ -579,6 +584,10 @@ typedef struct llm_metrics_snapshot {
                                                next two, all */
   uint64_t deadline_prefill_requests_total; /* before the first token */
   uint64_t deadline_decode_requests_total;
+  uint64_t request_prefill_ns_total; /* these four as queue_ns_total */
+  uint64_t request_stall_ns_total;
+  uint64_t request_decode_ns_total;
+  uint64_t request_deliver_ns_total;
 } llm_metrics_snapshot;
 
 static inline void llm_metrics_snapshot_init(llm_metrics_snapshot* metrics) {

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "src/engine/delivery.h"
 #include "src/engine/queue_place.h"
+#include "src/engine/request_clock.h"
 #include "src/engine/score.h"
 #include "src/sequence/sequence.h"
 #include "src/sequence/stop_criteria.h"
@@ -21,6 +22,7 @@ namespace llm {
 struct ActiveRequest : Sequence {
   ActiveRequest(Request submitted, const Tokenizer* tokenizer, bool render_special)
       : Sequence(MakeSequence(std::move(submitted))),
+        clock(request.arrival_ns),
         stop(&request.stop),
         detokenizer(tokenizer, render_special) {}
   ActiveRequest(const ActiveRequest&) = delete;
@@ -28,6 +30,7 @@ struct ActiveRequest : Sequence {
 
   bool open() const { return reason == FinishReason::kNone; }
 
+  RequestClock clock;
   StopCriteria stop;
   Detokenizer detokenizer;
   std::shared_ptr<Outbox> outbox;
@@ -44,7 +47,8 @@ struct ActiveRequest : Sequence {
   FinishReason reason = FinishReason::kNone;
   absl::Status end_status;
   int32_t stop_index = -1;
-  int64_t end_ns = 0;
+  int64_t end_ns = 0;    // when it ended; once counted, when its FINISHED left
+  bool counted = false;  // its times are in the totals
   bool finish_sent = false;
 
  private:

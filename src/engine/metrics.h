@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "src/engine/histograms.h"
+#include "src/engine/request_clock.h"
 #include "src/engine/step_laps.h"
 #include "src/scheduler/scheduler.h"
 #include "src/sequence/stop_criteria.h"
@@ -32,7 +33,7 @@ struct StepCounters {
   uint64_t cancelled_requests_total = 0;
   uint64_t deadline_requests_total = 0;
   uint64_t failed_requests_total = 0;
-  uint64_t queue_ns_total = 0;
+  RequestTimes request_ns_total;  // of requests that ended
   uint64_t ttft_ns_total = 0;
   uint64_t ttft_requests_total = 0;
   uint64_t step_ns_total = 0;

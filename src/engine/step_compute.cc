@@ -122,6 +122,8 @@ void StepLoop::Commit(StepPlan* plan) {
     }
   }
   CommitScores(all);
+  const int64_t now_ns = clock_->NowNs();
+  for (const ScheduledChunk& chunk : all) AddStepTime(RequestOf(chunk.sequence), now_ns);
 }
 
 // A row without a token fails its request alone. Its chunk leaves the plan before the scheduler
@@ -174,6 +176,13 @@ void StepLoop::CountToken(const ActiveRequest& request, int64_t now_ns) {
   histograms.AddTime(HistogramId::kPrefillTime, now_ns - stats.first_scheduled_ns);
 }
 
+// The first step of a request begins for it where it was scheduled: what came before is queueing.
+void StepLoop::AddStepTime(ActiveRequest* request, int64_t now_ns) {
+  const SequenceStats& stats = request->stats;
+  const int64_t begin_ns = std::max(laps_.begin_ns(), stats.first_scheduled_ns);
+  request->clock.AddStep(begin_ns, now_ns, stats.first_token_ns != 0);
+}
+
 void StepLoop::CommitRow(ActiveRequest* request, const SampledToken& token) {
   touched_.push_back(request);
   try {
@@ -189,7 +198,10 @@ void StepLoop::StageToken(ActiveRequest* request, const SampledToken& token) {
   request->tokens.push_back(token.id);
   CountToken(*request, now_ns);
   SequenceStats& stats = request->stats;
-  if (stats.first_token_ns == 0) stats.first_token_ns = now_ns;
+  if (stats.first_token_ns == 0) {
+    AddStepTime(request, now_ns);
+    stats.first_token_ns = now_ns;
+  }
   stats.last_token_ns = now_ns;
 
   Delta& staged = request->staged;

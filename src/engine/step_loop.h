@@ -87,6 +87,8 @@ class StepLoop {
   absl::Status AddScores(ActiveRequest* request, const ScheduledChunk& chunk, size_t row);
   void StageToken(ActiveRequest* request, const SampledToken& token);
   void CountStep(const StepPlan& plan);
+  // `request` was in the step that runs, up to now.
+  void AddStepTime(ActiveRequest* request, int64_t now_ns);
   // REQUIRES: the request's stats are those before this token.
   void CountToken(const ActiveRequest& request, int64_t now_ns);
 
@@ -94,6 +96,7 @@ class StepLoop {
   void End(ActiveRequest* request, FinishReason reason, const absl::Status& status,
            int32_t stop_index = -1);
   void CountEnd(const ActiveRequest& request);
+  void CountTimes(ActiveRequest* request, int64_t now_ns);
   void SweepEnded();
   void PushDeltas();
   void PauseIfSlow(ActiveRequest* request);

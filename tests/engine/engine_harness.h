@@ -17,6 +17,7 @@ namespace llm {
 struct HarnessOptions {
   EngineOptions engine;
   SchedulerOptions scheduler;
+  std::shared_ptr<ManualClock> clock;  // null: a new one
   HarnessOptions();
 };
 
