@@ -5,6 +5,7 @@
 #include "inlay/llm.h"
 #include "src/engine/events.h"
 #include "src/engine/histograms.h"
+#include "src/engine/step_records.h"
 
 #define LLM_SIZE(type, bytes) static_assert(sizeof(type) == (bytes))
 #define LLM_OFFSET(type, field, bytes) static_assert(offsetof(type, field) == (bytes))
@@ -35,7 +36,7 @@ LLM_OFFSET(llm_model_options, log_user_data, 48);
 LLM_OFFSET(llm_model_options, progress, 56);
 LLM_OFFSET(llm_model_options, progress_user_data, 64);
 LLM_OFFSET(llm_model_options, limits, 72);
-LLM_SIZE(llm_model_info, 96);
+LLM_SIZE(llm_model_info, 136);
 LLM_OFFSET(llm_model_info, struct_size, 0);
 LLM_OFFSET(llm_model_info, vocab_size, 4);
 LLM_OFFSET(llm_model_info, context_length, 8);
@@ -49,6 +50,11 @@ LLM_OFFSET(llm_model_info, architecture, 40);
 LLM_OFFSET(llm_model_info, kernels, 56);
 LLM_OFFSET(llm_model_info, name, 72);
 LLM_OFFSET(llm_model_info, tokenizer_bytes, 88);
+LLM_OFFSET(llm_model_info, open_ns, 96);
+LLM_OFFSET(llm_model_info, header_ns, 104);
+LLM_OFFSET(llm_model_info, tokenizer_ns, 112);
+LLM_OFFSET(llm_model_info, read_ns, 120);
+LLM_OFFSET(llm_model_info, repack_ns, 128);
 LLM_SIZE(llm_engine_options, 112);
 LLM_OFFSET(llm_engine_options, struct_size, 0);
 LLM_OFFSET(llm_engine_options, num_threads, 4);
@@ -199,7 +205,7 @@ LLM_OFFSET(llm_score_request, priority, 48);
 LLM_OFFSET(llm_score_request, reserved, 52);
 LLM_OFFSET(llm_score_request, on_row, 56);
 LLM_OFFSET(llm_score_request, user_data, 64);
-LLM_SIZE(llm_metrics_snapshot, 408);
+LLM_SIZE(llm_metrics_snapshot, 456);
 LLM_OFFSET(llm_metrics_snapshot, struct_size, 0);
 LLM_OFFSET(llm_metrics_snapshot, healthy, 4);
 LLM_OFFSET(llm_metrics_snapshot, steps_total, 8);
@@ -252,6 +258,12 @@ LLM_OFFSET(llm_metrics_snapshot, request_prefill_ns_total, 376);
 LLM_OFFSET(llm_metrics_snapshot, request_stall_ns_total, 384);
 LLM_OFFSET(llm_metrics_snapshot, request_decode_ns_total, 392);
 LLM_OFFSET(llm_metrics_snapshot, request_deliver_ns_total, 400);
+LLM_OFFSET(llm_metrics_snapshot, weight_bytes_read_total, 408);
+LLM_OFFSET(llm_metrics_snapshot, kv_bytes_read_total, 416);
+LLM_OFFSET(llm_metrics_snapshot, kv_bytes_written_total, 424);
+LLM_OFFSET(llm_metrics_snapshot, memory_bandwidth_current, 432);
+LLM_OFFSET(llm_metrics_snapshot, engine_open_ns, 440);
+LLM_OFFSET(llm_metrics_snapshot, calibrate_ns, 448);
 LLM_SIZE(llm_histogram, 288);
 LLM_OFFSET(llm_histogram, struct_size, 0);
 LLM_OFFSET(llm_histogram, num_buckets, 4);
@@ -259,6 +271,40 @@ LLM_OFFSET(llm_histogram, edges, 8);
 LLM_OFFSET(llm_histogram, count, 16);
 LLM_OFFSET(llm_histogram, sum, 24);
 LLM_OFFSET(llm_histogram, buckets, 32);
+LLM_SIZE(llm_step_record, 160);
+LLM_OFFSET(llm_step_record, index, 0);
+LLM_OFFSET(llm_step_record, begin_ns, 8);
+LLM_OFFSET(llm_step_record, end_ns, 16);
+LLM_OFFSET(llm_step_record, forward_ns, 24);
+LLM_OFFSET(llm_step_record, host_ns, 32);
+LLM_OFFSET(llm_step_record, failed, 40);
+LLM_OFFSET(llm_step_record, preemptions, 44);
+LLM_OFFSET(llm_step_record, prefill_sequences, 48);
+LLM_OFFSET(llm_step_record, decode_sequences, 52);
+LLM_OFFSET(llm_step_record, prefill_tokens, 56);
+LLM_OFFSET(llm_step_record, generated_tokens, 60);
+LLM_OFFSET(llm_step_record, prefill_tokens_squared, 64);
+LLM_OFFSET(llm_step_record, prefill_context_tokens, 72);
+LLM_OFFSET(llm_step_record, decode_context_tokens, 80);
+LLM_OFFSET(llm_step_record, decode_context_tokens_squared, 88);
+LLM_OFFSET(llm_step_record, waiting_prefill_sequences, 96);
+LLM_OFFSET(llm_step_record, waiting_decode_sequences, 100);
+LLM_OFFSET(llm_step_record, waiting_prefill_tokens, 104);
+LLM_OFFSET(llm_step_record, waiting_decode_tokens, 112);
+LLM_OFFSET(llm_step_record, free_blocks, 120);
+LLM_OFFSET(llm_step_record, held_blocks, 124);
+LLM_OFFSET(llm_step_record, cached_blocks, 128);
+LLM_OFFSET(llm_step_record, reserved, 132);
+LLM_OFFSET(llm_step_record, weight_bytes_read, 136);
+LLM_OFFSET(llm_step_record, kv_bytes_read, 144);
+LLM_OFFSET(llm_step_record, kv_bytes_written, 152);
+LLM_SIZE(llm_request_record, 40);
+LLM_OFFSET(llm_request_record, index, 0);
+LLM_OFFSET(llm_request_record, time_ns, 8);
+LLM_OFFSET(llm_request_record, id, 16);
+LLM_OFFSET(llm_request_record, kind, 24);
+LLM_OFFSET(llm_request_record, tokens, 28);
+LLM_OFFSET(llm_request_record, detail, 32);
 
 // What events lend from the engine as it lies.
 #define LLM_SAME(ours, theirs, field) \
@@ -282,6 +328,54 @@ LLM_SAME(llm::RequestStats, llm_request_stats, deliver_ns);
 static_assert(sizeof(llm::TokenLogprob) == sizeof(llm_logprob));
 LLM_SAME(llm::TokenLogprob, llm_logprob, id);
 LLM_SAME(llm::TokenLogprob, llm_logprob, logprob);
+static_assert(sizeof(llm::StepRecord) == sizeof(llm_step_record));
+LLM_SAME(llm::StepRecord, llm_step_record, index);
+LLM_SAME(llm::StepRecord, llm_step_record, begin_ns);
+LLM_SAME(llm::StepRecord, llm_step_record, end_ns);
+LLM_SAME(llm::StepRecord, llm_step_record, forward_ns);
+LLM_SAME(llm::StepRecord, llm_step_record, host_ns);
+LLM_SAME(llm::StepRecord, llm_step_record, failed);
+LLM_SAME(llm::StepRecord, llm_step_record, preemptions);
+LLM_SAME(llm::StepRecord, llm_step_record, prefill_sequences);
+LLM_SAME(llm::StepRecord, llm_step_record, decode_sequences);
+LLM_SAME(llm::StepRecord, llm_step_record, prefill_tokens);
+LLM_SAME(llm::StepRecord, llm_step_record, generated_tokens);
+LLM_SAME(llm::StepRecord, llm_step_record, prefill_tokens_squared);
+LLM_SAME(llm::StepRecord, llm_step_record, prefill_context_tokens);
+LLM_SAME(llm::StepRecord, llm_step_record, decode_context_tokens);
+LLM_SAME(llm::StepRecord, llm_step_record, decode_context_tokens_squared);
+LLM_SAME(llm::StepRecord, llm_step_record, waiting_prefill_sequences);
+LLM_SAME(llm::StepRecord, llm_step_record, waiting_decode_sequences);
+LLM_SAME(llm::StepRecord, llm_step_record, waiting_prefill_tokens);
+LLM_SAME(llm::StepRecord, llm_step_record, waiting_decode_tokens);
+LLM_SAME(llm::StepRecord, llm_step_record, free_blocks);
+LLM_SAME(llm::StepRecord, llm_step_record, held_blocks);
+LLM_SAME(llm::StepRecord, llm_step_record, cached_blocks);
+LLM_SAME(llm::StepRecord, llm_step_record, reserved);
+LLM_SAME(llm::StepRecord, llm_step_record, weight_bytes_read);
+LLM_SAME(llm::StepRecord, llm_step_record, kv_bytes_read);
+LLM_SAME(llm::StepRecord, llm_step_record, kv_bytes_written);
+static_assert(sizeof(llm::RequestRecord) == sizeof(llm_request_record));
+LLM_SAME(llm::RequestRecord, llm_request_record, index);
+LLM_SAME(llm::RequestRecord, llm_request_record, time_ns);
+LLM_SAME(llm::RequestRecord, llm_request_record, id);
+LLM_SAME(llm::RequestRecord, llm_request_record, kind);
+LLM_SAME(llm::RequestRecord, llm_request_record, tokens);
+LLM_SAME(llm::RequestRecord, llm_request_record, detail);
+
+#define LLM_RECORD(number, kind) \
+  static_assert(static_cast<uint32_t>(llm::RecordKind::kind) == (number))
+LLM_RECORD(LLM_RECORD_ENQUEUED, kEnqueued);
+LLM_RECORD(LLM_RECORD_REJECTED, kRejected);
+LLM_RECORD(LLM_RECORD_ADMITTED, kAdmitted);
+LLM_RECORD(LLM_RECORD_CACHED, kCached);
+LLM_RECORD(LLM_RECORD_PREFILL_CHUNK, kPrefillChunk);
+LLM_RECORD(LLM_RECORD_TOKENS, kTokens);
+LLM_RECORD(LLM_RECORD_PREEMPTED, kPreempted);
+LLM_RECORD(LLM_RECORD_PAUSED, kPaused);
+LLM_RECORD(LLM_RECORD_RESUMED, kResumed);
+LLM_RECORD(LLM_RECORD_FINISHED, kFinished);
+LLM_RECORD(LLM_RECORD_STEP_FAILED, kStepFailed);
 
 #define LLM_HISTOGRAM(number, id) \
   static_assert(static_cast<uint32_t>(llm::HistogramId::id) == (number))
@@ -295,4 +389,6 @@ LLM_HISTOGRAM(LLM_HISTOGRAM_PREFILL_TIME, kPrefillTime);
 LLM_HISTOGRAM(LLM_HISTOGRAM_DECODE_TIME, kDecodeTime);
 LLM_HISTOGRAM(LLM_HISTOGRAM_PROMPT_TOKENS, kPromptTokens);
 LLM_HISTOGRAM(LLM_HISTOGRAM_GENERATED_TOKENS, kGeneratedTokens);
+LLM_HISTOGRAM(LLM_HISTOGRAM_RETAINED_TOKENS, kRetainedTokens);
+LLM_HISTOGRAM(LLM_HISTOGRAM_VICTIM_TOKENS, kVictimTokens);
 static_assert(sizeof(llm_histogram::buckets) / sizeof(uint64_t) > llm::kMaxHistogramEdges);

@@ -40,6 +40,12 @@ absl::Status ModelInfo(const llm_model* handle, llm_model_info* info) {
   ours.kernels = ToC(model.model().kernels->name);
   ours.name = ToC(model.name());
   ours.tokenizer_bytes = model.text().tokenizer->size_bytes();
+  const OpenTimes& times = model.times();
+  ours.open_ns = static_cast<uint64_t>(times.model_ns);
+  ours.header_ns = static_cast<uint64_t>(times.header_ns);
+  ours.tokenizer_ns = static_cast<uint64_t>(times.tokenizer_ns);
+  ours.read_ns = static_cast<uint64_t>(times.read_ns);
+  ours.repack_ns = static_cast<uint64_t>(times.repack_ns);
   return WriteStruct("llm_model_info", ours, info);
 }
 

@@ -40,6 +40,12 @@ void TranslateParts(const EngineMetrics& metrics, llm_metrics_snapshot* c) {
   c->request_stall_ns_total = static_cast<uint64_t>(times.stall_ns);
   c->request_decode_ns_total = static_cast<uint64_t>(times.decode_ns);
   c->request_deliver_ns_total = static_cast<uint64_t>(times.deliver_ns);
+  c->weight_bytes_read_total = step.weight_bytes_read_total;
+  c->kv_bytes_read_total = step.kv_bytes_read_total;
+  c->kv_bytes_written_total = step.kv_bytes_written_total;
+  c->memory_bandwidth_current = metrics.memory_bandwidth_current;
+  c->engine_open_ns = static_cast<uint64_t>(metrics.times.engine_ns);
+  c->calibrate_ns = static_cast<uint64_t>(metrics.times.calibrate_ns);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "src/base/log.h"
 #include "src/engine/model_text.h"
+#include "src/engine/open_times.h"
 #include "src/loader/gguf_reader.h"
 #include "src/loader/model_file.h"
 #include "src/model/model.h"
@@ -46,6 +47,7 @@ class LoadedModel {
   const ModelText& text() const { return text_; }
   const std::string& name() const { return name_; }
   bool float_activations() const { return float_activations_; }
+  const OpenTimes& times() const { return times_; }  // of the model alone
   uint64_t weights_bytes() const { return model_->weights.storage.size(); }
 
  private:
@@ -59,6 +61,7 @@ class LoadedModel {
   ModelText text_;
   std::string name_;
   bool float_activations_ = false;
+  OpenTimes times_;
 };
 
 }  // namespace llm

@@ -110,6 +110,7 @@ void StepLoop::Commit(StepPlan* plan) {
   NvtxRange range("commit");
   num_failures_ = 0;
   CountStep(*plan);
+  log_.Commit(*plan, laps_.last_ns());
   const std::vector<ScheduledChunk> all = plan->chunks;
   DropFailedRows(plan);
   scheduler_->Commit(*plan);
@@ -146,6 +147,14 @@ void StepLoop::DropFailedRows(StepPlan* plan) const {
   plan->undo.resize(std::min(kept, plan->undo.size()));
 }
 
+void StepLoop::CountPlan(const StepPlan& plan) {
+  log_.AddPlan(plan);
+  const StepRecord& record = log_.step();
+  counters_.weight_bytes_read_total += record.weight_bytes_read;
+  counters_.kv_bytes_read_total += record.kv_bytes_read;
+  counters_.kv_bytes_written_total += record.kv_bytes_written;
+}
+
 void StepLoop::CountStep(const StepPlan& plan) {
   ++counters_.steps_total;
   counters_.scheduled_tokens_total += static_cast<uint64_t>(plan.num_tokens);
@@ -162,6 +171,8 @@ void StepLoop::CountStep(const StepPlan& plan) {
 
 void StepLoop::CountToken(const ActiveRequest& request, int64_t now_ns) {
   ++counters_.generated_tokens_total;
+  ++log_.step().generated_tokens;
+  log_.Add(RecordKind::kTokens, request.request.id, 1, 0, now_ns);
   const SequenceStats& stats = request.stats;
   Histograms& histograms = counters_.histograms;
   if (stats.first_token_ns != 0) {

@@ -37,10 +37,19 @@ void StepLoop::End(ActiveRequest* request, FinishReason reason, const absl::Stat
   request->reason = reason;
   request->end_status = status;
   request->stop_index = stop_index;
-  if (request->scheduled && healthy()) scheduler_->Remove(request);
+  if (request->scheduled && healthy()) Unschedule(request);
   request->scheduled = false;
   request->end_ns = clock_->NowNs();
   CountEnd(*request);
+}
+
+void StepLoop::Unschedule(ActiveRequest* request) {
+  const bool held_blocks = request->status == SequenceStatus::kRunning;
+  scheduler_->Remove(request);
+  request->scheduled = false;
+  if (!held_blocks) return;
+  counters_.histograms.Add(HistogramId::kRetainedTokens,
+                           static_cast<uint64_t>(request->stats.num_retained_tokens));
 }
 
 void StepLoop::CountEnd(const ActiveRequest& request) {
@@ -64,6 +73,8 @@ void StepLoop::CountTimes(ActiveRequest* request, int64_t now_ns) {
   if (std::exchange(request->counted, true)) return;
   request->clock.Finish(request->end_ns, now_ns);
   request->end_ns = request->request.arrival_ns + request->clock.total_ns();
+  log_.Add(RecordKind::kFinished, request->request.id, request->num_generated_tokens(),
+           static_cast<int64_t>(request->reason), request->end_ns);
   const RequestTimes& times = request->clock.times();
   RequestTimes& totals = counters_.request_ns_total;
   totals.queue_ns += times.queue_ns;
@@ -124,8 +135,9 @@ void StepLoop::PushDeltas() {
 void StepLoop::PauseIfSlow(ActiveRequest* request) {
   Outbox* outbox = request->outbox.get();
   if (!request->open() || outbox->pending_bytes.load() <= options_.max_pending_bytes) return;
-  scheduler_->Remove(request);
-  request->scheduled = false;
+  Unschedule(request);
+  log_.Add(RecordKind::kPaused, request->request.id, request->num_computed_tokens,
+           request->stats.num_retained_tokens, laps_.last_ns());
   request->paused = true;
   request->status = SequenceStatus::kWaiting;
   outbox->wake_when_taken.store(
@@ -185,6 +197,7 @@ void StepLoop::HandleFailedStep(const StepPlan& plan, const absl::Status& status
   scheduler_->Rollback(plan);
   rows_.clear();
   ++counters_.failed_steps_total;
+  log_.Fail(plan, static_cast<int32_t>(status.code()), laps_.last_ns());
   ++num_failures_;
   LogError("step failed (", num_failures_, " in a row, ", plan.chunks.size(),
            " requests): ", status.message());
@@ -235,7 +248,7 @@ void StepLoop::Fail(const absl::Status& status) {
 void StepLoop::CancelAll() {
   if (!healthy()) return;
   try {
-    laps_.Begin();
+    log_.Begin(laps_.Begin());
     Admit();
     for (const std::unique_ptr<ActiveRequest>& request : active_) {
       End(request.get(), FinishReason::kCancelled,

@@ -52,6 +52,12 @@ class StepLaps {
       (*totals)[static_cast<size_t>(lap.part)] += static_cast<uint64_t>(ns);
     }
   }
+  int64_t PartNs(StepPart part) const {
+    int64_t ns = 0;
+    for (const StepLap& lap : laps()) ns += lap.part == part ? lap.end_ns - lap.begin_ns : 0;
+    return ns;
+  }
+  int64_t last_ns() const { return mark_ns_; }    // the last reading
   int64_t begin_ns() const { return begin_ns_; }  // of this step, like the laps
   absl::Span<const StepLap> laps() const { return {laps_.data(), num_laps_}; }
 

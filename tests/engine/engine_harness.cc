@@ -46,6 +46,7 @@ EngineHarness::EngineHarness(const HarnessOptions& options)
   parts.text.vocab_size = kFakeVocab;
   parts.text.end_ids = {kFakeEnd};
   parts.clock = clock_;
+  parts.bytes = options.bytes;
   auto runner = std::make_unique<ScriptedRunner>(options.scheduler, kFakeVocab, clock_);
   runner_ = runner.get();
   runner_->end_id = kFakeEnd;
@@ -77,6 +78,7 @@ void EngineHarness::CheckCounters() {
   EXPECT_EQ(of(HistogramId::kStepTokens).sum, step.scheduled_tokens_total);
   EXPECT_EQ(of(HistogramId::kCompletionTime).count, step.finished_requests_total);
   EXPECT_EQ(of(HistogramId::kTtft).count, step.ttft_requests_total);
+  ExpectLogReconciled(engine_->log(), metrics);
   std::vector<RequestStats> finished;
   for (const auto& [id, received] : received_) {
     if (received.num_finished > 0) finished.push_back(received.stats);

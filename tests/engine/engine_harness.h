@@ -18,6 +18,7 @@ struct HarnessOptions {
   EngineOptions engine;
   SchedulerOptions scheduler;
   std::shared_ptr<ManualClock> clock;  // null: a new one
+  ByteModel bytes;                     // what a step moves
   HarnessOptions();
 };
 

@@ -240,6 +240,7 @@ void RunWorkload(const std::shared_ptr<const LoadedModel>& model,
   std::vector<RequestStats> finished;
   for (const Submitted& submitted : all) finished.push_back(submitted.received.stats);
   ExpectReconciled(finished, metrics);
+  ExpectLogReconciled((*engine)->log(), metrics);
   EXPECT_TRUE((*engine)->Close().ok());
   for (const Submitted& submitted : all) {
     Compare(submitted, RunAlone(model, AloneOptions(configuration), submitted));

@@ -116,6 +116,8 @@ void RunWorkload(uint64_t seed) {
   harness.RunAll();
   for (const Submitted& submitted : all) Compare(options, submitted, harness.Of(submitted.id));
   EXPECT_EQ(harness.engine().Metrics().scheduler.held_blocks_current, 0);
+  // The harness compares their sums with the totals when it ends.
+  EXPECT_EQ(harness.engine().Metrics().step.finished_requests_total, all.size());
 }
 
 // INLAY_ORACLE_WORKLOADS sets another number.

@@ -5,6 +5,7 @@
 
 #include "src/engine/events.h"
 #include "src/engine/metrics.h"
+#include "src/engine/step_log.h"
 
 namespace llm {
 
@@ -13,5 +14,8 @@ void ExpectWholeTime(const RequestStats& stats);
 
 // `finished`: the stats of every request that the engine has finished.
 void ExpectReconciled(const std::vector<RequestStats>& finished, const EngineMetrics& metrics);
+
+// The rings tell the same as the totals, where they still hold everything.
+void ExpectLogReconciled(const StepLog& log, const EngineMetrics& metrics);
 
 }  // namespace llm
