@@ -34,6 +34,7 @@ HarnessOptions RandomOptions(Random* random) {
   }
   options.engine.max_step_tokens = Uniform(random, 1, 40);
   if (Uniform(random, 0, 3) == 0) options.engine.max_pending_bytes = 40;
+  if (Uniform(random, 0, 1) == 0) options.clock = std::make_shared<TickingClock>();
   return options;
 }
 
@@ -41,7 +42,7 @@ struct Submitted {
   uint64_t id = 0;
   std::string prompt;
   RequestSpec spec;
-  bool cancelled = false;
+  bool cancelled = false;  // or has a deadline: the answer may be cut off
 };
 
 // Prompts share prefixes that diverge at any position, so that whole and partial blocks are reused.
@@ -67,11 +68,14 @@ void RandomSpec(Random* random, Submitted* submitted) {
   spec.use_prefix_cache = Uniform(random, 0, 4) != 0;
   if (Uniform(random, 0, 3) == 0) spec.stop_strings = {"a", "bc"};
   if (Uniform(random, 0, 3) == 0) spec.cache_salt = "salt";
+  submitted->cancelled = Uniform(random, 0, 7) == 0;
+  if (submitted->cancelled) spec.completion_timeout_ns = Uniform(random, 1, 40) * 1000;
 }
 
 void Compare(const HarnessOptions& options, const Submitted& submitted, const Received& got) {
   RequestSpec spec = submitted.spec;
   spec.text = submitted.prompt;
+  spec.completion_timeout_ns = 0;
   const Received alone = RunAlone(options, spec);
   ASSERT_EQ(got.num_finished, 1);
   if (!submitted.cancelled) {

@@ -8,15 +8,6 @@
 namespace llm {
 namespace {
 
-// Every reading of it differs, so that no two moments of a step are taken for one.
-class TickingClock : public ManualClock {
- public:
-  int64_t NowNs() const override { return ManualClock::NowNs() + ticks_.fetch_add(1); }
-
- private:
-  mutable std::atomic<int64_t> ticks_{0};
-};
-
 HarnessOptions Ticking() {
   HarnessOptions options;
   options.clock = std::make_shared<TickingClock>();
