@@ -51,7 +51,6 @@ bool StepLoop::RunStepOrThrow() {
   laps_.End(StepPart::kSchedule);
   if (!plan.chunks.empty()) {
     worked = true;
-    CountPlan(plan);
     const absl::Status status = Compute(plan);
     if (status.ok()) {
       Commit(&plan);
@@ -133,6 +132,7 @@ StepPlan StepLoop::Schedule() {
   if (plan.chunks.empty() && HasRunnable()) plan = Plan(budget);
   last_step_tokens_ = plan.num_tokens;
   last_step_sequences_ = plan.chunks.size();
+  if (!plan.chunks.empty()) CountPlan(plan);
   return plan;
 }
 

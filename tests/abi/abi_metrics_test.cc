@@ -93,7 +93,10 @@ TEST_F(AbiMetricsTest, BytesMovedArePredictedFromTheModelsSizes) {
   EXPECT_GT(metrics.weight_bytes_read_total, 0u);
   EXPECT_LE(metrics.weight_bytes_read_total, 5 * info.weights_bytes) << "4 steps, and embeddings";
   EXPECT_GT(metrics.kv_bytes_read_total, metrics.kv_bytes_written_total);
-  EXPECT_GT(metrics.kv_bytes_written_total, 0u);
+  EXPECT_EQ(metrics.kv_bytes_written_total * 512, 8 * metrics.kv_bytes_current)
+      << "8 of the 512 tokens that the cache holds";
+  EXPECT_EQ(metrics.kv_bytes_read_total * 8, 26 * metrics.kv_bytes_written_total)
+      << "5 + 6 + 7 + 8 keys seen";
   EXPECT_EQ(metrics.memory_bandwidth_current, 0u) << "a model that fits into caches";
 }
 
