@@ -10,6 +10,7 @@
 #include "src/engine/delivery.h"
 #include "src/engine/embed.h"
 #include "src/engine/queue_place.h"
+#include "src/engine/request_clock.h"
 #include "src/engine/score.h"
 #include "src/sequence/sequence.h"
 #include "src/sequence/stop_criteria.h"
@@ -22,6 +23,7 @@ namespace llm {
 struct ActiveRequest : Sequence {
   ActiveRequest(Request submitted, const Tokenizer* tokenizer, bool render_special)
       : Sequence(MakeSequence(std::move(submitted))),
+        clock(request.arrival_ns),
         stop(&request.stop),
         detokenizer(tokenizer, render_special) {}
   ActiveRequest(const ActiveRequest&) = delete;
@@ -33,6 +35,7 @@ struct ActiveRequest : Sequence {
   // Log-probabilities of the prompt are wanted, and not all staged yet.
   bool tells_prompt() const { return generates() && score_begin >= 0; }
 
+  RequestClock clock;
   StopCriteria stop;
   Detokenizer detokenizer;
   std::shared_ptr<Outbox> outbox;
@@ -51,7 +54,8 @@ struct ActiveRequest : Sequence {
   FinishReason reason = FinishReason::kNone;
   absl::Status end_status;
   int32_t stop_index = -1;
-  int64_t end_ns = 0;
+  int64_t end_ns = 0;    // when it ended; once counted, when its FINISHED left
+  bool counted = false;  // its times are in the totals
   bool finish_sent = false;
 
  private:

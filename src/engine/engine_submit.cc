@@ -23,18 +23,23 @@ int64_t DeadlineAt(int64_t now_ns, int64_t timeout_ns) {
 }  // namespace
 
 absl::Status Engine::Submit(const RequestSpec& spec, uint64_t* id) {
-  LLM_RETURN_IF_ERROR(queue_.CheckOpen());
   const int64_t start_ns = trace_.on() ? parts_.clock->NowNs() : 0;
-  absl::Status status = ValidateSpec(spec, parts_.text);
+  absl::Status status = queue_.CheckOpen();
+  if (status.ok()) status = ValidateSpec(spec, parts_.text);
   QueuePlace place;
   if (status.ok()) {
     const size_t bytes = spec.prompt_kind == PromptKind::kIds ? 0 : spec.text.size();
     status = QueuePlace::Reserve(queue_.usage(), TokenBound(spec, bytes), &place);
   }
   if (status.ok()) status = SubmitReserved(spec, std::move(place), id);
-  if (!status.ok()) queue_.CountRejected(status.code());
+  if (!status.ok()) CountRejected(status.code());
   if (start_ns != 0) TraceSubmit(start_ns, status.ok() ? *id : 0);
   return status;
+}
+
+void Engine::CountRejected(absl::StatusCode code) {
+  queue_.CountRejected(code);
+  loop_.log().Add(RecordKind::kRejected, 0, 0, static_cast<int64_t>(code), parts_.clock->NowNs());
 }
 
 void Engine::TraceSubmit(int64_t start_ns, uint64_t id) {

@@ -26,10 +26,14 @@ struct RequestStats {
   int32_t preemptions = 0;
   int32_t reserved = 0;
   int64_t recomputed_tokens = 0;
-  int64_t queue_ns = -1;  // -1: never scheduled
-  int64_t ttft_ns = -1;   // -1: no token came
+  int64_t queue_ns = 0;
+  int64_t ttft_ns = -1;  // -1: no token came
   int64_t total_ns = 0;
   uint64_t seed = 0;
+  int64_t prefill_ns = 0;
+  int64_t stall_ns = 0;
+  int64_t decode_ns = 0;
+  int64_t deliver_ns = 0;
 };
 
 // Everything is borrowed: from the queue until its next poll, or from the dispatcher until the

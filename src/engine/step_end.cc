@@ -37,10 +37,19 @@ void StepLoop::End(ActiveRequest* request, FinishReason reason, const absl::Stat
   request->reason = reason;
   request->end_status = status;
   request->stop_index = stop_index;
-  if (request->scheduled && healthy()) scheduler_->Remove(request);
+  if (request->scheduled && healthy()) Unschedule(request);
   request->scheduled = false;
   request->end_ns = clock_->NowNs();
   CountEnd(*request);
+}
+
+void StepLoop::Unschedule(ActiveRequest* request) {
+  const bool held_blocks = request->status == SequenceStatus::kRunning;
+  scheduler_->Remove(request);
+  request->scheduled = false;
+  if (!held_blocks) return;
+  counters_.histograms.Add(HistogramId::kRetainedTokens,
+                           static_cast<uint64_t>(request->stats.num_retained_tokens));
 }
 
 void StepLoop::CountEnd(const ActiveRequest& request) {
@@ -57,14 +66,27 @@ void StepLoop::CountEnd(const ActiveRequest& request) {
   histograms.Add(HistogramId::kPromptTokens, request.request.prompt.size());
   histograms.Add(HistogramId::kGeneratedTokens,
                  static_cast<uint64_t>(request.num_generated_tokens()));
-  histograms.AddTime(HistogramId::kCompletionTime, request.end_ns - request.request.arrival_ns);
-  if (stats.first_token_ns != 0) {
-    histograms.AddTime(HistogramId::kDecodeTime, request.end_ns - stats.first_token_ns);
-  }
-  if (stats.first_scheduled_ns != 0) {
-    const int64_t queue_ns = stats.first_scheduled_ns - request.request.arrival_ns;
-    counters_.queue_ns_total += static_cast<uint64_t>(queue_ns);
-    histograms.AddTime(HistogramId::kQueueTime, queue_ns);
+}
+
+// Once, when its FINISHED is about to leave: before the copy of the counters that its reader sees.
+void StepLoop::CountTimes(ActiveRequest* request, int64_t now_ns) {
+  if (std::exchange(request->counted, true)) return;
+  request->clock.Finish(request->end_ns, now_ns);
+  request->end_ns = request->request.arrival_ns + request->clock.total_ns();
+  log_.Add(RecordKind::kFinished, request->request.id, request->num_generated_tokens(),
+           static_cast<int64_t>(request->reason), request->end_ns);
+  const RequestTimes& times = request->clock.times();
+  RequestTimes& totals = counters_.request_ns_total;
+  totals.queue_ns += times.queue_ns;
+  totals.prefill_ns += times.prefill_ns;
+  totals.stall_ns += times.stall_ns;
+  totals.decode_ns += times.decode_ns;
+  totals.deliver_ns += times.deliver_ns;
+  Histograms& histograms = counters_.histograms;
+  histograms.AddTime(HistogramId::kQueueTime, times.queue_ns);
+  histograms.AddTime(HistogramId::kCompletionTime, request->clock.total_ns());
+  if (request->stats.first_token_ns != 0) {
+    histograms.AddTime(HistogramId::kDecodeTime, request->end_ns - request->stats.first_token_ns);
   }
 }
 
@@ -115,8 +137,9 @@ void StepLoop::PushDeltas() {
 void StepLoop::PauseIfSlow(ActiveRequest* request) {
   Outbox* outbox = request->outbox.get();
   if (!request->open() || outbox->pending_bytes.load() <= options_.max_pending_bytes) return;
-  scheduler_->Remove(request);
-  request->scheduled = false;
+  Unschedule(request);
+  log_.Add(RecordKind::kPaused, request->request.id, request->num_computed_tokens,
+           request->stats.num_retained_tokens, laps_.last_ns());
   request->paused = true;
   request->status = SequenceStatus::kWaiting;
   outbox->wake_when_taken.store(
@@ -127,8 +150,9 @@ void StepLoop::Deliver(bool worked) {
   NvtxRange range("deliver");
   PushDeltas();
   SweepEnded();
-  laps_.End(StepPart::kDeliver);
+  const int64_t now_ns = laps_.End(StepPart::kDeliver);
   if (worked) laps_.AddTo(&counters_.part_ns_total);
+  for (const std::unique_ptr<ActiveRequest>& request : ended_) CountTimes(request.get(), now_ns);
   PublishCounters();
   for (const std::unique_ptr<ActiveRequest>& request : ended_) SendFinish(request.get());
   ended_.clear();
@@ -153,17 +177,21 @@ FinishRecord StepLoop::MakeFinish(const ActiveRequest& request) const {
   finish.stop_index = request.stop_index;
   RequestStats& stats = finish.stats;
   const SequenceStats& from = request.stats;
-  const int64_t arrival_ns = request.request.arrival_ns;
+  const RequestTimes& times = request.clock.times();
   stats.struct_size = sizeof(stats);
   stats.prompt_tokens = request.num_prompt_tokens();
   stats.cached_tokens = from.num_cached_tokens;
   stats.generated_tokens = request.num_generated_tokens();
   stats.preemptions = from.num_preemptions;
   stats.recomputed_tokens = from.num_recomputed_tokens;
-  if (from.first_scheduled_ns != 0) stats.queue_ns = from.first_scheduled_ns - arrival_ns;
-  if (from.first_token_ns != 0) stats.ttft_ns = from.first_token_ns - arrival_ns;
-  stats.total_ns = request.end_ns - arrival_ns;
+  stats.queue_ns = times.queue_ns;
+  if (from.first_token_ns != 0) stats.ttft_ns = from.first_token_ns - request.request.arrival_ns;
+  stats.total_ns = request.clock.total_ns();
   stats.seed = request.request.sampling.seed;
+  stats.prefill_ns = times.prefill_ns;
+  stats.stall_ns = times.stall_ns;
+  stats.decode_ns = times.decode_ns;
+  stats.deliver_ns = times.deliver_ns;
   return finish;
 }
 
@@ -171,6 +199,7 @@ void StepLoop::HandleFailedStep(const StepPlan& plan, const absl::Status& status
   scheduler_->Rollback(plan);
   rows_.clear();
   ++counters_.failed_steps_total;
+  log_.Fail(plan, static_cast<int32_t>(status.code()), laps_.last_ns());
   ++num_failures_;
   LogError("step failed (", num_failures_, " in a row, ", plan.chunks.size(),
            " requests): ", status.message());
@@ -204,8 +233,10 @@ void StepLoop::Fail(const absl::Status& status) {
       }
     }
   };
+  const int64_t now_ns = clock_->NowNs();
   for_all([&](ActiveRequest* request) {
     End(request, FinishReason::kError, status);
+    CountTimes(request, now_ns);
     queue_->Forget(request->request.id);
     request->place.Release();
   });
@@ -221,7 +252,7 @@ void StepLoop::Fail(const absl::Status& status) {
 void StepLoop::CancelAll() {
   if (!healthy()) return;
   try {
-    laps_.Begin();
+    log_.Begin(laps_.Begin());
     Admit();
     for (const std::unique_ptr<ActiveRequest>& request : active_) {
       End(request.get(), FinishReason::kCancelled,

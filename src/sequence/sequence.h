@@ -19,6 +19,7 @@ struct SequenceStats {
   int32_t num_cached_tokens = 0;  // prompt tokens found in the prefix cache at first admission
   int32_t num_preemptions = 0;
   int64_t num_recomputed_tokens = 0;  // computed again after preemptions
+  int32_t num_retained_tokens = 0;  // findable in the prefix cache when it last gave up its blocks
 };
 
 // Invariants: num_computed_tokens < tokens.size() unless finished; waiting: every block table is

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "tests/engine/reconcile.h"
+
 namespace llm {
 
 HarnessOptions::HarnessOptions() {
@@ -41,11 +43,12 @@ void Received::Add(const Event& event) {
   message = std::string(event.message);
   stop_index = event.stop_index;
   stats = *event.stats;
+  ExpectWholeTime(stats);
 }
 
 EngineHarness::EngineHarness(const HarnessOptions& options)
     : options_(options),
-      clock_(std::make_shared<ManualClock>()),
+      clock_(options.clock != nullptr ? options.clock : std::make_shared<ManualClock>()),
       tokenizer_(std::make_unique<FakeTokenizer>()) {
   EngineParts parts;
   parts.text.tokenizer = tokenizer_.get();
@@ -53,6 +56,7 @@ EngineHarness::EngineHarness(const HarnessOptions& options)
   parts.text.hidden_size = kFakeHidden;
   parts.text.end_ids = {kFakeEnd};
   parts.clock = clock_;
+  parts.bytes = options.bytes;
   auto runner = std::make_unique<ScriptedRunner>(options.scheduler, kFakeVocab, clock_);
   runner_ = runner.get();
   runner_->end_id = kFakeEnd;
@@ -85,23 +89,13 @@ void EngineHarness::CheckCounters() {
   EXPECT_EQ(of(HistogramId::kStepTokens).sum, step.scheduled_tokens_total);
   EXPECT_EQ(of(HistogramId::kCompletionTime).count, step.finished_requests_total);
   EXPECT_EQ(of(HistogramId::kTtft).count, step.ttft_requests_total);
-  uint64_t finished = 0;
-  RequestStats sum;
-  sum.queue_ns = sum.ttft_ns = 0;
+  ExpectLogReconciled(engine_->log(), metrics);
+  std::vector<RequestStats> finished;
   for (const auto& [id, received] : received_) {
-    if (received.num_finished == 0) continue;
-    ++finished;
-    sum.generated_tokens += received.stats.generated_tokens;
-    sum.queue_ns += std::max<int64_t>(0, received.stats.queue_ns);
-    sum.ttft_ns += std::max<int64_t>(0, received.stats.ttft_ns);
-    sum.total_ns += received.stats.total_ns;
+    if (received.num_finished > 0) finished.push_back(received.stats);
   }
-  if (finished != step.finished_requests_total) return;  // others went elsewhere
-  EXPECT_EQ(of(HistogramId::kGeneratedTokens).sum, static_cast<uint64_t>(sum.generated_tokens));
-  EXPECT_EQ(step.generated_tokens_total, static_cast<uint64_t>(sum.generated_tokens));
-  EXPECT_EQ(of(HistogramId::kQueueTime).sum, static_cast<uint64_t>(sum.queue_ns));
-  EXPECT_EQ(of(HistogramId::kTtft).sum, static_cast<uint64_t>(sum.ttft_ns));
-  EXPECT_EQ(of(HistogramId::kCompletionTime).sum, static_cast<uint64_t>(sum.total_ns));
+  if (finished.size() != step.finished_requests_total) return;  // others went elsewhere
+  ExpectReconciled(finished, metrics);
 }
 
 RequestSpec EngineHarness::Spec(absl::string_view text, int32_t max_new_tokens) const {

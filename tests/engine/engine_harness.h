@@ -2,6 +2,7 @@
 // step.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -14,9 +15,20 @@
 
 namespace llm {
 
+// Every reading of it differs, so that no two moments of a step are taken for one.
+class TickingClock : public ManualClock {
+ public:
+  int64_t NowNs() const override { return ManualClock::NowNs() + ticks_.fetch_add(1); }
+
+ private:
+  mutable std::atomic<int64_t> ticks_{0};
+};
+
 struct HarnessOptions {
   EngineOptions engine;
   SchedulerOptions scheduler;
+  std::shared_ptr<ManualClock> clock;  // null: a new one
+  ByteModel bytes;                     // what a step moves
   HarnessOptions();
 };
 

@@ -18,6 +18,7 @@
 #include "kernels/kernel_table.h"
 #include "src/engine/open_engine.h"
 #include "tests/engine/engine_harness.h"
+#include "tests/engine/reconcile.h"
 
 namespace llm {
 namespace {
@@ -247,6 +248,10 @@ void RunWorkload(const std::shared_ptr<const LoadedModel>& model,
   totals->preemptions += metrics.scheduler.preemptions_total;
   totals->cached_tokens += metrics.scheduler.cached_tokens_total;
   totals->steps += metrics.step.steps_total;
+  std::vector<RequestStats> finished;
+  for (const Submitted& submitted : all) finished.push_back(submitted.received.stats);
+  ExpectReconciled(finished, metrics);
+  ExpectLogReconciled((*engine)->log(), metrics);
   EXPECT_TRUE((*engine)->Close().ok());
   for (const Submitted& submitted : all) {
     Compare(submitted, RunAlone(model, AloneOptions(configuration), submitted));
