@@ -8,7 +8,8 @@ namespace llm {
 
 Event TakenEvent::View() const {
   Event event;
-  event.type = finished ? EventType::kFinished : EventType::kTokens;
+  event.type = EventType::kTokens;
+  event.choice = outbox->choice;
   event.id = outbox->id;
   event.user_data = outbox->user_data;
   event.text = delta.text;
@@ -16,6 +17,8 @@ Event TakenEvent::View() const {
   event.logprobs = delta.logprobs;
   event.logprobs_per_token = outbox->logprobs_per_token;
   if (finished) {  // nothing writes to the outbox after its finish was taken
+    event.type = outbox->whole != nullptr ? EventType::kChoiceFinished : EventType::kFinished;
+    event.choice = outbox->finish.choice;
     event.reason = outbox->finish.reason;
     event.status = outbox->finish.status;
     event.message = outbox->message;

@@ -166,6 +166,7 @@ void StepLoop::CountToken(const ActiveRequest& request, int64_t now_ns) {
     histograms.AddTime(HistogramId::kTokenGap, now_ns - stats.last_token_ns);
     return;
   }
+  if (request.group != nullptr && std::exchange(request.group->has_token, true)) return;
   const int64_t ttft_ns = now_ns - request.request.arrival_ns;
   ++counters_.ttft_requests_total;
   counters_.ttft_ns_total += static_cast<uint64_t>(ttft_ns);
@@ -180,7 +181,7 @@ void StepLoop::CommitRow(ActiveRequest* request, const SampledToken& token) {
     StageToken(request, token);
   } catch (const std::bad_alloc&) {
     request->staged.Clear();  // its arrays may disagree
-    End(request, FinishReason::kError, out_of_memory_);
+    EndOutOfMemory(request);
   }
 }
 

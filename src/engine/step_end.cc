@@ -40,23 +40,49 @@ void StepLoop::End(ActiveRequest* request, FinishReason reason, const absl::Stat
   if (request->scheduled && healthy()) scheduler_->Remove(request);
   request->scheduled = false;
   request->end_ns = clock_->NowNs();
+}
+
+void StepLoop::EndOutOfMemory(ActiveRequest* request) {
+  End(request, FinishReason::kError, out_of_memory_);
+  request->reason = FinishReason::kError;
+  request->end_status = out_of_memory_;
+  request->stop_index = -1;
+}
+
+// Once its reason is final, and before its reader can know that it ended: counts it and gives its
+// place back. Choices are counted as one, with the last of them. Allocates nothing.
+void StepLoop::Settle(ActiveRequest* request) {
+  if (std::exchange(request->settled, true)) return;
+  ChoiceGroup* group = request->group.get();
+  if (group != nullptr) {
+    std::vector<Sequence*>* siblings = &group->siblings;
+    siblings->erase(std::remove(siblings->begin(), siblings->end(), request), siblings->end());
+    group->Add(MakeFinish(*request), request->end_status);
+    if (--group->num_open > 0) return;
+    group->place.Release();
+  }
   CountEnd(*request);
+  queue_->Forget(request->request.id);
+  request->place.Release();
 }
 
 void StepLoop::CountEnd(const ActiveRequest& request) {
+  const ChoiceGroup* group = request.group.get();
+  const FinishReason reason = group != nullptr ? group->finish.reason : request.reason;
+  const int32_t generated_tokens =
+      group != nullptr ? group->finish.stats.generated_tokens : request.num_generated_tokens();
   ++counters_.finished_requests_total;
-  if (request.reason == FinishReason::kCancelled) ++counters_.cancelled_requests_total;
-  if (request.reason == FinishReason::kDeadline) ++counters_.deadline_requests_total;
-  if (request.reason == FinishReason::kError) ++counters_.failed_requests_total;
-  ++counters_.finished_by_reason[static_cast<size_t>(request.reason)];
+  if (reason == FinishReason::kCancelled) ++counters_.cancelled_requests_total;
+  if (reason == FinishReason::kDeadline) ++counters_.deadline_requests_total;
+  if (reason == FinishReason::kError) ++counters_.failed_requests_total;
+  ++counters_.finished_by_reason[static_cast<size_t>(reason)];
   const SequenceStats& stats = request.stats;
-  if (request.reason == FinishReason::kDeadline) {
+  if (reason == FinishReason::kDeadline) {
     ++counters_.deadlines_by_stage[static_cast<size_t>(StageOf(stats))];
   }
   Histograms& histograms = counters_.histograms;
   histograms.Add(HistogramId::kPromptTokens, request.request.prompt.size());
-  histograms.Add(HistogramId::kGeneratedTokens,
-                 static_cast<uint64_t>(request.num_generated_tokens()));
+  histograms.Add(HistogramId::kGeneratedTokens, static_cast<uint64_t>(generated_tokens));
   histograms.AddTime(HistogramId::kCompletionTime, request.end_ns - request.request.arrival_ns);
   if (stats.first_token_ns != 0) {
     histograms.AddTime(HistogramId::kDecodeTime, request.end_ns - stats.first_token_ns);
@@ -68,8 +94,7 @@ void StepLoop::CountEnd(const ActiveRequest& request) {
   }
 }
 
-// Moves the ended requests aside and gives their places back, before their readers can know that
-// they ended.
+// Moves the ended requests aside.
 void StepLoop::SweepEnded() {
   size_t kept = 0;
   for (std::unique_ptr<ActiveRequest>& request : active_) {
@@ -77,8 +102,7 @@ void StepLoop::SweepEnded() {
       std::swap(active_[kept++], request);
       continue;
     }
-    queue_->Forget(request->request.id);
-    request->place.Release();
+    Settle(request.get());
     ended_.push_back(std::move(request));  // within the capacity that Admit reserved
   }
   active_.resize(kept);
@@ -92,16 +116,7 @@ void StepLoop::PushDeltas() {
       // The delta is lost, so nothing may follow it: the request ends here, whatever it had come
       // to.
       request->staged.Clear();
-      const FinishReason before = request->reason;
-      End(request, FinishReason::kError, out_of_memory_);
-      if (before != FinishReason::kNone && before != FinishReason::kError) {  // counted as that
-        --counters_.finished_by_reason[static_cast<size_t>(before)];
-        ++counters_.finished_by_reason[static_cast<size_t>(FinishReason::kError)];
-        ++counters_.failed_requests_total;
-      }
-      request->reason = FinishReason::kError;
-      request->end_status = out_of_memory_;
-      request->stop_index = -1;
+      EndOutOfMemory(request);
     }
     PauseIfSlow(request);
   }
@@ -112,7 +127,8 @@ void StepLoop::PushDeltas() {
 // reader sleeps, and finds most of them in the prefix cache when it comes back.
 void StepLoop::PauseIfSlow(ActiveRequest* request) {
   Outbox* outbox = request->outbox.get();
-  if (!request->open() || outbox->pending_bytes.load() <= options_.max_pending_bytes) return;
+  if (!request->open() || !healthy() || outbox->pending_bytes.load() <= options_.max_pending_bytes)
+    return;
   scheduler_->Remove(request);
   request->scheduled = false;
   request->paused = true;
@@ -141,10 +157,14 @@ void StepLoop::SendFinish(ActiveRequest* request) {
   if (std::exchange(request->finish_sent, true)) return;
   TraceRequest(*request);
   request->sink->Finish(request->outbox, MakeFinish(*request), request->end_status.message());
+  ChoiceGroup* group = request->group.get();
+  if (group == nullptr || --group->num_unsent > 0) return;
+  request->sink->Finish(group->outbox, group->finish, group->end_status.message());
 }
 
 FinishRecord StepLoop::MakeFinish(const ActiveRequest& request) const {
   FinishRecord finish;
+  finish.choice = request.outbox->choice;
   finish.reason = request.reason;
   finish.status = request.reason == FinishReason::kError ? absl::StatusCode::kInternal
                                                          : request.end_status.code();
@@ -190,7 +210,7 @@ void StepLoop::HandleFailedStep(const StepPlan& plan, const absl::Status& status
 void StepLoop::Fail(const absl::Status& status) {
   if (!healthy_.exchange(false)) return;
   queue_->Fail(status);
-  touched_.clear();
+  PushDeltas();  // what a request that ended well in this step has to tell belongs to its end
   std::vector<std::unique_ptr<ActiveRequest>> queued;
   queue_->Drain(&queued);
   const auto for_all = [&](auto&& apply) {
@@ -202,8 +222,7 @@ void StepLoop::Fail(const absl::Status& status) {
   };
   for_all([&](ActiveRequest* request) {
     End(request, FinishReason::kError, status);
-    queue_->Forget(request->request.id);
-    request->place.Release();
+    Settle(request);
   });
   PublishCounters();
   for_all([&](ActiveRequest* request) { SendFinish(request); });

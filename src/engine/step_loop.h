@@ -93,6 +93,9 @@ class StepLoop {
   // step_end.cc
   void End(ActiveRequest* request, FinishReason reason, const absl::Status& status,
            int32_t stop_index = -1);
+  // The same, also of a request that ended before in this step: what it should tell is lost.
+  void EndOutOfMemory(ActiveRequest* request);
+  void Settle(ActiveRequest* request);
   void CountEnd(const ActiveRequest& request);
   void SweepEnded();
   void PushDeltas();

@@ -35,6 +35,11 @@ struct Sequence {
       0;  // the highest num_computed_tokens ever: below it, work is recomputation
   // Scoring: logits are wanted of every token from here on; -1: of the last known one, to sample.
   int32_t score_begin = -1;
+  // The other choices of the same request, this one among them: equal prompts, salts and cache use.
+  // Null: there are none. None of them is freed while another one names it here.
+  const std::vector<Sequence*>* siblings = nullptr;
+  // The scheduler's: its first tokens came from a running sibling when it was last admitted.
+  bool shares_prompt = false;
   // The scheduler's: where in the prefix cache the sequence's blocks are published; -1: nowhere.
   int32_t prefix_node = -1;
 

@@ -19,13 +19,13 @@ HarnessOptions::HarnessOptions() {
   scheduler.num_blocks = {128};
 }
 
-void Received::Add(const Event& event) {
+void Received::Add(const Event& event, EventType last) {
   ++num_events;
   token_after_finish |= num_finished > 0;
   ids.insert(ids.end(), event.token_ids.begin(), event.token_ids.end());
   logprobs.insert(logprobs.end(), event.logprobs.begin(), event.logprobs.end());
   text.append(event.text.data(), event.text.size());
-  if (event.type != EventType::kFinished) return;
+  if (event.type != last) return;
   ++num_finished;
   reason = event.reason;
   status = event.status;
@@ -62,6 +62,10 @@ EngineHarness::~EngineHarness() {
   for (const auto& [id, received] : received_) {
     EXPECT_LE(received.num_finished, 1) << "request " << id;
     EXPECT_FALSE(received.token_after_finish) << "request " << id;
+  }
+  for (const auto& [key, received] : choices_) {
+    EXPECT_LE(received.num_finished, 1) << "request " << key.first << " choice " << key.second;
+    EXPECT_FALSE(received.token_after_finish) << "request " << key.first;
   }
   CheckCounters();
 }
@@ -141,8 +145,13 @@ void EngineHarness::RunAll() {
 
 void EngineHarness::Poll(size_t capacity) {
   while (true) {
-    const absl::StatusOr<size_t> count = engine_->queue()->Poll(
-        capacity, 0, [this](size_t, const Event& event) { received_[event.id].Add(event); });
+    const absl::StatusOr<size_t> count =
+        engine_->queue()->Poll(capacity, 0, [this](size_t, const Event& event) {
+          received_[event.id].Add(event);
+          if (event.type == EventType::kFinished) return;
+          EXPECT_EQ(received_[event.id].num_finished, 0) << "request " << event.id;
+          choices_[{event.id, event.choice}].Add(event, EventType::kChoiceFinished);
+        });
     ASSERT_TRUE(count.ok()) << count.status();
     if (*count == 0) return;
   }

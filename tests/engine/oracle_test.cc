@@ -67,11 +67,15 @@ void RandomSpec(Random* random, Submitted* submitted) {
   spec.use_prefix_cache = Uniform(random, 0, 4) != 0;
   if (Uniform(random, 0, 3) == 0) spec.stop_strings = {"a", "bc"};
   if (Uniform(random, 0, 3) == 0) spec.cache_salt = "salt";
+  if (Uniform(random, 0, 3) == 0) spec.choices = Uniform(random, 2, 5);
 }
 
+// Each choice is the answer of a request with its seed.
 void Compare(const HarnessOptions& options, const Submitted& submitted, const Received& got) {
   RequestSpec spec = submitted.spec;
   spec.text = submitted.prompt;
+  spec.choices = 1;
+  spec.sampling.seed = got.stats.seed;
   const Received alone = RunAlone(options, spec);
   ASSERT_EQ(got.num_finished, 1);
   if (!submitted.cancelled) {
@@ -114,7 +118,13 @@ void RunWorkload(uint64_t seed) {
   }
   harness.Poll();
   harness.RunAll();
-  for (const Submitted& submitted : all) Compare(options, submitted, harness.Of(submitted.id));
+  for (const Submitted& submitted : all) {
+    EXPECT_EQ(harness.Of(submitted.id).num_finished, 1);
+    if (submitted.spec.choices == 1) Compare(options, submitted, harness.Of(submitted.id));
+    for (uint32_t i = 0; submitted.spec.choices > 1 && i < uint32_t(submitted.spec.choices); ++i) {
+      Compare(options, submitted, harness.Of(submitted.id, i));
+    }
+  }
   EXPECT_EQ(harness.engine().Metrics().scheduler.held_blocks_current, 0);
 }
 
