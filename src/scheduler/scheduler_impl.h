@@ -72,6 +72,7 @@ class SchedulerImpl : public Scheduler {
 
   // sharing.cc
   Start FindStart(const Sequence& sequence) const;
+  void FindSibling(const std::vector<Sequence*>& siblings, Start* start) const;
   int32_t ShortenForSiblings(const Sequence& sequence, int32_t length) const;
   bool CanShare(const Sequence& sibling, int32_t num_tokens) const;
   std::vector<BlockManager::MatchUse> UseOf(const Start& start) const;

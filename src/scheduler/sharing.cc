@@ -8,24 +8,32 @@
 namespace llm {
 
 // A sibling shares the prompt, and the last known token is always computed, since its logits choose
-// the next. What the prefix cache gives is taken where it is at least as much.
+// the next. What the prefix cache gives is taken where it is at least as much. One that waits is
+// not looked up: that would be done again in each step.
 SchedulerImpl::Start SchedulerImpl::FindStart(const Sequence& sequence) const {
   Start start;
-  start.match = MatchPrefix(sequence);
-  if (sequence.siblings == nullptr || sequence.score_begin >= 0) return start;
-  const int32_t num_tokens = std::min(sequence.num_prompt_tokens(), sequence.num_tokens() - 1);
-  const int32_t matched = start.match.num_blocks * options_.block_size + start.match.partial_tokens;
-  if (matched >= num_tokens) return start;
-  for (const Sequence* sibling : *sequence.siblings) {
-    if (sibling->status != SequenceStatus::kRunning) continue;
-    if (sibling->num_computed_tokens < num_tokens) start.waits = true;
-    if (!CanShare(*sibling, num_tokens)) continue;
-    start.sibling = sibling;
-    start.sibling_tokens = num_tokens;
-    start.waits = false;
-    break;
+  if (sequence.siblings != nullptr && sequence.score_begin < 0) {
+    start.sibling_tokens = std::min(sequence.num_prompt_tokens(), sequence.num_tokens() - 1);
+    FindSibling(*sequence.siblings, &start);
   }
+  if (start.waits) return start;
+  start.match = MatchPrefix(sequence);
+  const int32_t matched = start.match.num_blocks * options_.block_size + start.match.partial_tokens;
+  if (matched >= start.sibling_tokens) start.sibling = nullptr;
   return start;
+}
+
+void SchedulerImpl::FindSibling(const std::vector<Sequence*>& siblings, Start* start) const {
+  if (start->sibling_tokens < 1) return;
+  for (const Sequence* sibling : siblings) {
+    if (sibling->status != SequenceStatus::kRunning) continue;
+    if (CanShare(*sibling, start->sibling_tokens)) {
+      start->sibling = sibling;
+      start->waits = false;
+      return;
+    }
+    start->waits |= sibling->num_computed_tokens < start->sibling_tokens;
+  }
 }
 
 // Siblings take the prompt but for its last token. Where computing that one moves a window on, past
