@@ -172,6 +172,7 @@ void StepLoop::CountToken(const ActiveRequest& request, int64_t now_ns) {
   counters_.ttft_ns_total += static_cast<uint64_t>(ttft_ns);
   counters_.prompt_tokens_total += request.request.prompt.size();
   histograms.AddTime(HistogramId::kTtft, ttft_ns);
+  if (request.group != nullptr) return;  // its prefill is that of the choice that ends last
   histograms.AddTime(HistogramId::kPrefillTime, now_ns - stats.first_scheduled_ns);
 }
 

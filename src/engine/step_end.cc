@@ -86,6 +86,8 @@ void StepLoop::CountEnd(const ActiveRequest& request) {
   histograms.AddTime(HistogramId::kCompletionTime, request.end_ns - request.request.arrival_ns);
   if (stats.first_token_ns != 0) {
     histograms.AddTime(HistogramId::kDecodeTime, request.end_ns - stats.first_token_ns);
+    const int64_t prefill_ns = stats.first_token_ns - stats.first_scheduled_ns;
+    if (group != nullptr) histograms.AddTime(HistogramId::kPrefillTime, prefill_ns);
   }
   if (stats.first_scheduled_ns != 0) {
     const int64_t queue_ns = stats.first_scheduled_ns - request.request.arrival_ns;

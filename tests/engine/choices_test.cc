@@ -71,6 +71,28 @@ TEST(ChoicesTest, EveryChoiceFinishesAndThenTheRequestOnce) {
   }
 }
 
+TEST(ChoicesTest, CountersCountThemAsOneRequest) {
+  EngineHarness harness;
+  const uint64_t id = harness.Submit(Choices(harness, "abcdef", 5, 3));
+  harness.RunAll();
+  const RequestStats& stats = harness.Of(id).stats;
+  const StepCounters step = harness.engine().Metrics().step;
+  const auto sum = [&](HistogramId histogram) {
+    EXPECT_EQ(step.histograms.Of(histogram).count, 1u);
+    return static_cast<int64_t>(step.histograms.Of(histogram).sum);
+  };
+  EXPECT_EQ(step.finished_requests_total, 1u);
+  EXPECT_EQ(sum(HistogramId::kPromptTokens), 6);
+  EXPECT_EQ(sum(HistogramId::kGeneratedTokens), 15);
+  EXPECT_EQ(sum(HistogramId::kTtft), stats.ttft_ns);
+  EXPECT_EQ(stats.ttft_ns, harness.Of(id, 0).stats.ttft_ns);
+  EXPECT_EQ(sum(HistogramId::kCompletionTime), stats.total_ns);
+  EXPECT_EQ(
+      sum(HistogramId::kQueueTime) + sum(HistogramId::kPrefillTime) + sum(HistogramId::kDecodeTime),
+      stats.total_ns);
+  EXPECT_EQ(step.histograms.Of(HistogramId::kTokenGap).count, 12u);
+}
+
 TEST(ChoicesTest, OneChoiceIsAnOrdinaryRequest) {
   EngineHarness harness;
   const uint64_t id = harness.Submit(Choices(harness, "abcdef", 5, 1));
@@ -253,6 +275,12 @@ TEST(ChoicesTest, ChoicesAreBoundedAndTakeAPlaceEach) {
   refused(0, "abc", absl::StatusCode::kInvalidArgument, "choices: 0");
   refused(6, "abc", absl::StatusCode::kInvalidArgument, "max_queued_requests");
   refused(5, "abcdefg", absl::StatusCode::kInvalidArgument, "max_queued_tokens");
+  RequestSpec ids = Choices(harness, "", 2, 5);
+  const std::vector<int32_t> prompt = harness.tokenizer().Ids("abcdefg");
+  ids.prompt_kind = PromptKind::kIds;
+  ids.prompt_ids = prompt;
+  EXPECT_THAT(std::string(harness.engine().Submit(ids, &id).message()),
+              HasSubstr("max_queued_tokens"));
   harness.Submit(Choices(harness, "abc", 2, 3));
   refused(3, "abc", absl::StatusCode::kResourceExhausted, "max_queued_requests");
   refused(2, "abcdefghijkl", absl::StatusCode::kResourceExhausted, "max_queued_tokens");
