@@ -21,12 +21,14 @@ struct Outbox {
   uint64_t id = 0;
   void* user_data = nullptr;
   int32_t logprobs_per_token = 0;
+  int32_t prompt_logprobs_per_token = 0;
   EventHandler handler;
   std::shared_ptr<Waker> waker;  // of the engine
   uint32_t choice = 0;
   std::shared_ptr<Outbox> whole;  // of a choice: its request's, for FINISHED alone
 
   // Guarded by the sink's mutex.
+  Delta pending_prompt;  // taken before `pending`, as an event of its own
   Delta pending;
   bool has_finish = false;
   FinishRecord finish;
@@ -40,6 +42,9 @@ struct Outbox {
   // These two concern the whole request.
   std::atomic<bool> cancel_requested{false};
   std::atomic<bool> callback_threw{false};
+
+  // REQUIRES: the sink's mutex.
+  size_t CountPendingBytes() const { return pending_prompt.size_bytes() + pending.size_bytes(); }
 };
 
 // Where what concerns the whole request stands.
@@ -51,6 +56,7 @@ inline const std::shared_ptr<Outbox>& WholeOf(const std::shared_ptr<Outbox>& out
 struct TakenEvent {
   std::shared_ptr<Outbox> outbox;
   Delta delta;
+  bool prompt = false;
   bool finished = false;
   bool wake = false;  // call outbox->waker->Wake() once no lock is held
 
@@ -68,7 +74,13 @@ class EventSink {
 
   // Adds `delta` to what is pending and clears it. Throws std::bad_alloc with nothing changed. A
   // closed sink drops it.
-  void Push(const std::shared_ptr<Outbox>& outbox, Delta* delta);
+  void Push(const std::shared_ptr<Outbox>& outbox, Delta* delta) {
+    PushTo(outbox, &outbox->pending, delta);
+  }
+  // The same for a PROMPT event. REQUIRES: no tokens were pushed before.
+  void PushPrompt(const std::shared_ptr<Outbox>& outbox, Delta* delta) {
+    PushTo(outbox, &outbox->pending_prompt, delta);
+  }
   // Adds the last event; allocates nothing and cannot fail.
   void Finish(const std::shared_ptr<Outbox>& outbox, const FinishRecord& finish,
               absl::string_view message);
@@ -91,6 +103,7 @@ class EventSink {
   std::mutex mutex_;
 
  private:
+  void PushTo(const std::shared_ptr<Outbox>& outbox, Delta* pending, Delta* delta);
   void List(const std::shared_ptr<Outbox>& outbox);
 
   std::shared_ptr<Outbox> head_;

@@ -89,6 +89,12 @@ std::unique_ptr<ActiveRequest> Engine::MakeActive(const RequestSpec& spec, Reque
   active->outbox = MakeOutbox(spec);
   active->score = spec.score;
   if (spec.score != nullptr) active->score_begin = spec.score->begin();
+  if (spec.num_prompt_logprobs >= 0) active->score_begin = 0;
+  active->embed = spec.embed;
+  if (spec.embed != nullptr) {
+    active->wants_hidden = true;
+    active->score_begin = spec.embed->begin(active->num_tokens());
+  }
   if (spec.handler.call != nullptr) {
     active->sink = dispatcher_;
   } else {
@@ -108,6 +114,7 @@ absl::Status Engine::SubmitChoices(const RequestSpec& spec, const Request& reque
     own.sampling.seed = ChoiceSeed(request.sampling.seed, choice);
     all.push_back(MakeActive(spec, std::move(own)));
     ActiveRequest* active = all.back().get();
+    if (choice > 0) active->score_begin = -1;  // the prompt is told once
     active->outbox->choice = choice;
     active->outbox->whole = group->outbox;
     active->group = group;
@@ -130,7 +137,9 @@ absl::StatusOr<Request> Engine::MakeRequest(const RequestSpec& spec, QueuePlace*
         absl::StrCat("prompt: ", prompt_tokens, " tokens leave no room for output in a context of ",
                      options_.max_context_tokens));
   }
-  LLM_RETURN_IF_ERROR(parts_.scheduler->CheckFits(prompt_tokens, max_new_tokens));
+  // An embedding takes no place behind its text: a whole context can be embedded.
+  const int64_t spare = spec.embed != nullptr && prompt_tokens > 1 ? 1 : 0;
+  LLM_RETURN_IF_ERROR(parts_.scheduler->CheckFits(prompt_tokens - spare, max_new_tokens));
   if (spec.sampling.min_new_tokens > max_new_tokens) {
     return absl::InvalidArgumentError(absl::StrCat("min_new_tokens: ", spec.sampling.min_new_tokens,
                                                    " exceeds max_new_tokens ", max_new_tokens));
@@ -151,6 +160,7 @@ absl::StatusOr<Request> Engine::MakeRequest(const RequestSpec& spec, QueuePlace*
   request.cache_salt = spec.cache_salt;
   request.trace_id = spec.trace_id;
   request.use_prefix_cache = spec.use_prefix_cache;
+  request.num_prompt_logprobs = std::min(spec.num_prompt_logprobs, parts_.text.vocab_size);
   return request;
 }
 
@@ -207,6 +217,10 @@ std::shared_ptr<Outbox> Engine::MakeOutbox(const RequestSpec& spec) const {
   outbox->waker = queue_.waker();
   if (spec.sampling.num_logprobs >= 0) {
     outbox->logprobs_per_token = 1 + std::min(spec.sampling.num_logprobs, parts_.text.vocab_size);
+  }
+  if (spec.num_prompt_logprobs >= 0) {
+    outbox->prompt_logprobs_per_token =
+        1 + std::min(spec.num_prompt_logprobs, parts_.text.vocab_size);
   }
   outbox->message.reserve(kMessageBytes);
   return outbox;

@@ -21,7 +21,8 @@ void SchedulerImpl::CountAdmission(Sequence* sequence) {
     return;
   }
   sequence->stats.num_cached_tokens = found;
-  if (!UsesPrefixCache(*sequence) || sequence->shares_prompt) return;  // no lookup
+  const bool looked_up = !sequence->shares_prompt && sequence->score_begin < 0;
+  if (!UsesPrefixCache(*sequence) || !looked_up) return;
   counters_.cached_tokens_total += static_cast<uint64_t>(found);
   counters_.queried_tokens_total += static_cast<uint64_t>(sequence->num_prompt_tokens());
 }

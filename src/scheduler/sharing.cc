@@ -2,6 +2,7 @@
 // it from any sibling that runs, with or without a prefix cache.
 #include <algorithm>
 
+#include "src/base/reserve.h"
 #include "src/cache/window.h"
 #include "src/scheduler/scheduler_impl.h"
 
@@ -90,34 +91,39 @@ void SchedulerImpl::TakeStart(const Start& start, Sequence* sequence, StepPlan* 
 // Whole blocks are shared by reference. The last one is copied, since both will write into theirs;
 // the source is pinned until the step is over, as that of a cached block is. A source that is
 // itself the destination of an earlier copy of this plan is filled by then: copies run in order.
+// All room is made first, so that what fails can be undone.
 void SchedulerImpl::TakeFromSibling(const Start& start, Sequence* sequence, StepPlan* plan) {
-  const int32_t num_blocks = start.sibling_tokens / options_.block_size;
-  const int32_t partial_tokens = start.sibling_tokens % options_.block_size;
-  for (int g = 0; g < blocks_.num_groups(); ++g) {
-    const BlockTable& source = start.sibling->block_tables[static_cast<size_t>(g)];
-    BlockTable& table = sequence->block_tables[static_cast<size_t>(g)];
-    table.assign(static_cast<size_t>(num_blocks), kNullBlock);
-    const int32_t first =
-        FirstNeededBlock(start.sibling_tokens, blocks_.window(g), options_.block_size);
-    for (int32_t i = first; i < num_blocks; ++i) {
-      const BlockId block = source[static_cast<size_t>(i)];
-      blocks_.AddRef(g, block);
-      table[static_cast<size_t>(i)] = block;
-    }
-    if (partial_tokens == 0) continue;
-    BlockCopy copy;
-    copy.group = g;
-    copy.source = source[static_cast<size_t>(num_blocks)];
-    copy.tokens = partial_tokens;
-    blocks_.AddRef(g, copy.source);
-    copy.destination = blocks_.Allocate(g);
-    table.push_back(copy.destination);
-    plan->block_copies.push_back(copy);
+  const size_t num_groups = sequence->block_tables.size();
+  ReserveTotal(&plan->block_copies, plan->block_copies.size() + num_groups);
+  const size_t num_blocks = static_cast<size_t>(start.sibling_tokens / options_.block_size);
+  for (BlockTable& table : sequence->block_tables) {
+    table.reserve(num_blocks + 1);
+    table.assign(num_blocks, kNullBlock);
   }
-  sequence->num_computed_tokens = start.sibling_tokens;
   if (UsesPrefixCache(*sequence)) {
     sequence->prefix_node =
         blocks_.Enter(start.match.node, sequence->request.cache_salt, sequence->request.adapter_id);
+  }
+  sequence->num_computed_tokens = start.sibling_tokens;
+  for (size_t g = 0; g < num_groups; ++g) {
+    const int group = static_cast<int>(g);
+    const BlockTable& source = start.sibling->block_tables[g];
+    BlockTable& table = sequence->block_tables[g];
+    const int32_t first =
+        FirstNeededBlock(start.sibling_tokens, blocks_.window(group), options_.block_size);
+    for (size_t i = static_cast<size_t>(first); i < num_blocks; ++i) {
+      blocks_.AddRef(group, source[i]);
+      table[i] = source[i];
+    }
+    BlockCopy copy;
+    copy.group = group;
+    copy.tokens = start.sibling_tokens % options_.block_size;
+    if (copy.tokens == 0) continue;
+    copy.source = source[num_blocks];
+    blocks_.AddRef(group, copy.source);
+    copy.destination = blocks_.Allocate(group);
+    table.push_back(copy.destination);
+    plan->block_copies.push_back(copy);
   }
 }
 

@@ -93,6 +93,19 @@ TEST(ChoicesTest, CountersCountThemAsOneRequest) {
   EXPECT_EQ(step.histograms.Of(HistogramId::kTokenGap).count, 12u);
 }
 
+TEST(ChoicesTest, TheFirstChoiceTellsThePrompt) {
+  HarnessOptions options;
+  EngineHarness harness(options);
+  RequestSpec spec = Choices(harness, "abcdefghij", 5, 3);
+  spec.num_prompt_logprobs = 1;
+  const uint64_t id = harness.Submit(spec);
+  harness.RunAll();
+  EXPECT_EQ(harness.Of(id, 0).prompt_ids.size(), 9u);
+  EXPECT_EQ(harness.Of(id, 1).num_prompt_events, 0);
+  EXPECT_EQ(harness.Of(id, 2).num_prompt_events, 0);
+  EXPECT_EQ(harness.engine().Metrics().step.computed_tokens_total, 10u + 2u);
+}
+
 TEST(ChoicesTest, OneChoiceIsAnOrdinaryRequest) {
   EngineHarness harness;
   const uint64_t id = harness.Submit(Choices(harness, "abcdef", 5, 1));

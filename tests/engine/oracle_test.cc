@@ -68,13 +68,24 @@ void RandomSpec(Random* random, Submitted* submitted) {
   if (Uniform(random, 0, 3) == 0) spec.stop_strings = {"a", "bc"};
   if (Uniform(random, 0, 3) == 0) spec.cache_salt = "salt";
   if (Uniform(random, 0, 3) == 0) spec.choices = Uniform(random, 2, 5);
+  if (Uniform(random, 0, 3) == 0) spec.num_prompt_logprobs = Uniform(random, 0, 2);
 }
 
-// Each choice is the answer of a request with its seed.
-void Compare(const HarnessOptions& options, const Submitted& submitted, const Received& got) {
+void CompareLogprobs(const std::vector<TokenLogprob>& got, const std::vector<TokenLogprob>& alone) {
+  ASSERT_LE(got.size(), alone.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    EXPECT_EQ(got[i].id, alone[i].id);
+    EXPECT_EQ(got[i].logprob, alone[i].logprob) << "not bit-identical";
+  }
+}
+
+// Each choice is the answer of a request with its seed; the first one tells the prompt.
+void Compare(const HarnessOptions& options, const Submitted& submitted, uint32_t choice,
+             const Received& got) {
   RequestSpec spec = submitted.spec;
   spec.text = submitted.prompt;
   spec.choices = 1;
+  if (choice > 0) spec.num_prompt_logprobs = -1;
   spec.sampling.seed = got.stats.seed;
   const Received alone = RunAlone(options, spec);
   ASSERT_EQ(got.num_finished, 1);
@@ -88,10 +99,11 @@ void Compare(const HarnessOptions& options, const Submitted& submitted, const Re
     EXPECT_TRUE(std::equal(got.ids.begin(), got.ids.end(), alone.ids.begin()));
     EXPECT_EQ(got.text, alone.text.substr(0, got.text.size()));
   }
-  for (size_t i = 0; i < got.logprobs.size(); ++i) {
-    EXPECT_EQ(got.logprobs[i].id, alone.logprobs[i].id);
-    EXPECT_EQ(got.logprobs[i].logprob, alone.logprobs[i].logprob) << "not bit-identical";
+  if (!submitted.cancelled) {
+    EXPECT_EQ(got.prompt_ids, alone.prompt_ids);
   }
+  CompareLogprobs(got.prompt_logprobs, alone.prompt_logprobs);
+  CompareLogprobs(got.logprobs, alone.logprobs);
 }
 
 void RunWorkload(uint64_t seed) {
@@ -120,9 +132,9 @@ void RunWorkload(uint64_t seed) {
   harness.RunAll();
   for (const Submitted& submitted : all) {
     EXPECT_EQ(harness.Of(submitted.id).num_finished, 1);
-    if (submitted.spec.choices == 1) Compare(options, submitted, harness.Of(submitted.id));
+    if (submitted.spec.choices == 1) Compare(options, submitted, 0, harness.Of(submitted.id));
     for (uint32_t i = 0; submitted.spec.choices > 1 && i < uint32_t(submitted.spec.choices); ++i) {
-      Compare(options, submitted, harness.Of(submitted.id, i));
+      Compare(options, submitted, i, harness.Of(submitted.id, i));
     }
   }
   EXPECT_EQ(harness.engine().Metrics().scheduler.held_blocks_current, 0);

@@ -15,6 +15,9 @@ void ExpectHonest(const Received& received, int allocation) {
   EXPECT_EQ(received.num_finished, 1) << "allocation " << allocation;
   EXPECT_FALSE(received.token_after_finish);
   EXPECT_EQ(received.logprobs.size(), 2 * received.ids.size()) << "allocation " << allocation;
+  EXPECT_EQ(received.prompt_logprobs.size(), 2 * received.prompt_ids.size())
+      << "half a prompt, allocation " << allocation;
+  EXPECT_FALSE(received.prompt_after_token);
   if (received.reason == FinishReason::kLength) {
     EXPECT_EQ(received.ids.size(), kNewTokens) << "allocation " << allocation;
     EXPECT_EQ(received.text.size(), kNewTokens) << "allocation " << allocation;
@@ -32,10 +35,12 @@ bool RunWithFailure(int allocation, int length) {
     RequestSpec spec = harness.Spec(prompt, kNewTokens);
     spec.stop_strings = {"qqq"};
     spec.sampling.num_logprobs = 1;
+    spec.num_prompt_logprobs = 1;
     ids.push_back(harness.Submit(spec));
   }
   RequestSpec several = harness.Spec("abcdefgh", kNewTokens);
   several.sampling.num_logprobs = 1;
+  several.num_prompt_logprobs = 1;
   several.choices = 2;
   const uint64_t choices = harness.Submit(several);
   FailAllocations(allocation, length);
