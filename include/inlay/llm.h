@@ -380,7 +380,8 @@ LLM_API llm_status llm_plan(const llm_model_source* source, const llm_model_opti
 typedef struct llm_request_stats {
   uint32_t struct_size;
   int32_t prompt_tokens;
-  int32_t cached_tokens; /* prompt tokens whose keys and values came from the prefix cache */
+  int32_t cached_tokens; /* prompt tokens whose keys and values came from the prefix cache, or from
+                            another choice */
   int32_t generated_tokens;
   int32_t preemptions;
   int32_t reserved;
@@ -388,7 +389,7 @@ typedef struct llm_request_stats {
   int64_t queue_ns;   /* submit to first scheduled, or to FINISHED when it never was */
   int64_t ttft_ns;    /* submit to first token; -1: none came */
   int64_t total_ns;   /* submit to FINISHED: exactly queue + prefill + stall + decode + deliver */
-  uint64_t seed;      /* the one used */
+  uint64_t seed;      /* the one used; alone, a request with that of a choice gives its answer */
   int64_t prefill_ns; /* inside steps that it was part of, up to its first token */
   int64_t
       stall_ns; /* in no step after its first: preempted, paused, left out, or the step failed */
@@ -402,14 +403,21 @@ typedef struct llm_logprob {
 } llm_logprob;
 
 #define LLM_EVENT_TOKENS 1 /* token_ids, text, logprobs */
+#define LLM_EVENT_CHOICE_FINISHED \
+  2 /* choices > 1: one for each, its last; as FINISHED, of that choice alone */
 #define LLM_EVENT_FINISHED \
   3 /* exactly one, the last: finish_reason, status, message, stats; no tokens and no text */
-#define LLM_EVENT_PROMPT \
-  4 /* any number, before TOKENS: token_ids of the prompt from the second on, logprobs */
+#define LLM_EVENT_PROMPT                                                                \
+  4 /* any number, before TOKENS: token_ids of the prompt from the second on, logprobs; \
+       choices > 1: of choice 0 */
 
+/* FINISHED with choices > 1: finish_reason, status, message, stop_index and `choice` are those of
+ * the first choice, by index, whose status is not LLM_OK, else choice 0's. In its stats generated,
+ * preemptions and recomputed are sums, ttft_ns is that of the first token of any choice, the other
+ * times are those of the choice that ended last, and the rest is choice 0's. */
 typedef struct llm_event {
   uint32_t type;
-  uint32_t choice;
+  uint32_t choice; /* from 0 */
   llm_request_id id;
   void* user_data;
   llm_string
@@ -423,7 +431,7 @@ typedef struct llm_event {
   int32_t finish_reason;
   llm_status status;
   llm_string message;
-  const llm_request_stats* stats; /* NULL but in FINISHED */
+  const llm_request_stats* stats; /* NULL but in CHOICE_FINISHED and FINISHED */
   int32_t stop_index; /* STOP_STRING: which one; END_TOKEN, STOP_TOKEN: the id; else -1 */
   int32_t reserved;
 } llm_event;
@@ -444,7 +452,10 @@ typedef struct llm_logit_bias {
 
 typedef struct llm_request {
   uint32_t struct_size;
-  uint32_t choices; /* 0 or 1; more is reserved */
+  uint32_t choices; /* answers to the prompt, up to 128; default 1. Choice 0 draws with `seed`, the
+                       others with seeds made from it. The prompt is computed once while one of them
+                       runs, also without prefix cache. Each counts as a request in the queue's
+                       bounds, for deadlines and for max_pending_bytes; cancel ends all */
   uint64_t set;     /* LLM_SET_* */
   /* Exactly one of the three is the prompt. */
   llm_string text;           /* tokenized with the bos that the model asks for */
@@ -511,9 +522,10 @@ static inline void llm_request_init(llm_request* request) {
 
 /* Takes the prompt in. LLM_OK: *id is set and exactly one FINISHED event will follow; any other
  * status: neither. LLM_RESOURCE_EXHAUSTED: the queue is full; LLM_INVALID_ARGUMENT: among others a
- * request that can never fit. */
+ * request that can never fit, or never be queued with its choices. */
 LLM_API llm_status llm_submit(llm_engine* engine, const llm_request* request, llm_request_id* id);
-/* Takes effect within one step. LLM_NOT_FOUND: finished long ago or never submitted; harmless. */
+/* Takes effect within one step, on all choices. LLM_NOT_FOUND: finished long ago or never
+ * submitted; harmless. */
 LLM_API llm_status llm_cancel(llm_engine* engine, llm_request_id id);
 
 /* Moves up to `capacity` events out of `queue`, waiting at most `timeout_ns` for the first (0: not
@@ -615,7 +627,7 @@ typedef struct llm_metrics_snapshot {
   uint64_t preemptions_total;
   uint64_t evicted_blocks_total;
   uint64_t submitted_requests_total;
-  uint64_t finished_requests_total; /* the next four are parts of it */
+  uint64_t finished_requests_total; /* the next four are parts of it; choices end as one request */
   uint64_t cancelled_requests_total;
   uint64_t deadline_requests_total;
   uint64_t rejected_requests_total; /* refused at submit: not in finished */
@@ -678,7 +690,7 @@ LLM_API llm_status llm_metrics(const llm_engine* engine, llm_metrics_snapshot* m
 #define LLM_HISTOGRAM_STEP_SEQUENCES 1   /* the batch that a step achieved */
 #define LLM_HISTOGRAM_QUEUE_TIME 2       /* ns; submit to first scheduled, of requests that ended */
 #define LLM_HISTOGRAM_TTFT 3             /* ns; submit to first token */
-#define LLM_HISTOGRAM_TOKEN_GAP 4        /* ns; between two tokens of a request */
+#define LLM_HISTOGRAM_TOKEN_GAP 4        /* ns; between two tokens of a request, or of a choice */
 #define LLM_HISTOGRAM_COMPLETION_TIME 5  /* ns; submit to end, whatever the reason */
 #define LLM_HISTOGRAM_PREFILL_TIME 6     /* ns; first scheduled to first token */
 #define LLM_HISTOGRAM_DECODE_TIME 7      /* ns; first token to end */
@@ -782,7 +794,8 @@ LLM_API llm_status llm_records_read(const llm_engine* engine, uint64_t* cursor,
 
 /* Records steps with their parts, requests with their stages, submits and callbacks, until
  * llm_trace_stop or the close of the engine writes them to the file at `path`, which is created or
- * emptied now, as Chrome's trace format (JSON; Perfetto opens it). Requests appear when they end.
+ * emptied now, as Chrome's trace format (JSON; Perfetto opens it). Requests appear when they end,
+ * a choice on the track of its request's id + choice * 2^40.
  * Holds up to 128 Ki spans in some 12 MB; later ones are counted in otherData.dropped_spans.
  * LLM_FAILED_PRECONDITION: one is running; LLM_NOT_FOUND, LLM_PERMISSION_DENIED, ...: the path. */
 LLM_API llm_status llm_trace_start(llm_engine* engine, const char* path, size_t path_size);

@@ -1,5 +1,5 @@
-// A request inside the engine: its sequence and what turns tokens into events. Owned by the engine
-// thread once drained.
+// A request inside the engine, or one of its choices: its sequence and what turns tokens into
+// events. Owned by the engine thread once drained.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "src/engine/choices.h"
 #include "src/engine/delivery.h"
 #include "src/engine/embed.h"
 #include "src/engine/queue_place.h"
@@ -40,7 +41,8 @@ struct ActiveRequest : Sequence {
   Detokenizer detokenizer;
   std::shared_ptr<Outbox> outbox;
   std::shared_ptr<EventSink> sink;
-  QueuePlace place;
+  QueuePlace place;                    // without choices
+  std::shared_ptr<ChoiceGroup> group;  // null: a request without choices
 
   std::shared_ptr<ScoreSink> score;  // at most one of the two is set
   std::shared_ptr<EmbedSink> embed;
@@ -54,8 +56,8 @@ struct ActiveRequest : Sequence {
   FinishReason reason = FinishReason::kNone;
   absl::Status end_status;
   int32_t stop_index = -1;
-  int64_t end_ns = 0;    // when it ended; once counted, when its FINISHED left
-  bool counted = false;  // its times are in the totals
+  int64_t end_ns = 0;    // when it ended; once settled, when its FINISHED left
+  bool settled = false;  // counted, its place given back
   bool finish_sent = false;
 
  private:

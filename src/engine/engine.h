@@ -109,6 +109,9 @@ class Engine {
   // engine_submit.cc
   void TraceSubmit(int64_t start_ns, uint64_t id);
   absl::Status SubmitReserved(const RequestSpec& spec, QueuePlace place, uint64_t* id);
+  std::unique_ptr<ActiveRequest> MakeActive(const RequestSpec& spec, Request request) const;
+  absl::Status SubmitChoices(const RequestSpec& spec, const Request& request, QueuePlace place,
+                             uint64_t* id);
   absl::StatusOr<Request> MakeRequest(const RequestSpec& spec, QueuePlace* place) const;
   absl::StatusOr<std::vector<int32_t>> Tokenize(const RequestSpec& spec, QueuePlace* place) const;
   absl::Status TokenizeBadWords(const RequestSpec& spec, SamplingParams* sampling) const;

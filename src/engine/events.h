@@ -14,7 +14,7 @@
 
 namespace llm {
 
-enum class EventType : uint32_t { kTokens = 1, kFinished = 3, kPrompt = 4 };
+enum class EventType : uint32_t { kTokens = 1, kChoiceFinished = 2, kFinished = 3, kPrompt = 4 };
 
 // Laid out as llm_request_stats (capi/abi_layout.cc asserts it), so that an event can lend it as it
 // is.
@@ -40,6 +40,7 @@ struct RequestStats {
 // callback returns.
 struct Event {
   EventType type = EventType::kTokens;
+  uint32_t choice = 0;
   uint64_t id = 0;
   void* user_data = nullptr;
   absl::string_view text;
@@ -49,7 +50,7 @@ struct Event {
   FinishReason reason = FinishReason::kNone;
   absl::StatusCode status = absl::StatusCode::kOk;
   absl::string_view message;
-  const RequestStats* stats = nullptr;  // kFinished only
+  const RequestStats* stats = nullptr;  // kChoiceFinished and kFinished only
   int32_t stop_index = -1;
 };
 
@@ -60,6 +61,7 @@ struct EventHandler {
 };
 
 struct FinishRecord {
+  uint32_t choice = 0;
   FinishReason reason = FinishReason::kNone;
   absl::StatusCode status = absl::StatusCode::kOk;
   int32_t stop_index = -1;

@@ -207,11 +207,13 @@ void StepLoop::CountToken(const ActiveRequest& request, int64_t now_ns) {
     histograms.AddTime(HistogramId::kTokenGap, now_ns - stats.last_token_ns);
     return;
   }
+  if (request.group != nullptr && std::exchange(request.group->has_token, true)) return;
   const int64_t ttft_ns = now_ns - request.request.arrival_ns;
   ++counters_.ttft_requests_total;
   counters_.ttft_ns_total += static_cast<uint64_t>(ttft_ns);
   counters_.prompt_tokens_total += request.request.prompt.size();
   histograms.AddTime(HistogramId::kTtft, ttft_ns);
+  if (request.group != nullptr) return;  // its prefill is that of the choice that ends last
   histograms.AddTime(HistogramId::kPrefillTime, now_ns - stats.first_scheduled_ns);
 }
 
@@ -228,7 +230,7 @@ void StepLoop::CommitRow(ActiveRequest* request, const SampledToken& token) {
     StageToken(request, token);
   } catch (const std::bad_alloc&) {
     request->staged.Clear();  // its arrays may disagree
-    End(request, FinishReason::kError, out_of_memory_);
+    EndOutOfMemory(request);
   }
 }
 

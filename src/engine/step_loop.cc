@@ -123,9 +123,10 @@ void StepLoop::AdmitOne(ActiveRequest* request) {
 void StepLoop::CheckInterrupts(ActiveRequest* request, int64_t now_ns) {
   const Request& asked = request->request;
   const bool no_token = request->stats.first_token_ns == 0;
-  if (request->outbox->callback_threw.load()) {
+  const Outbox& whole = *WholeOf(request->outbox);
+  if (whole.callback_threw.load()) {
     End(request, FinishReason::kError, absl::InternalError("the callback threw an exception"));
-  } else if (request->outbox->cancel_requested.load()) {
+  } else if (whole.cancel_requested.load()) {
     End(request, FinishReason::kCancelled, absl::CancelledError("cancelled"));
   } else if (asked.completion_deadline_ns != 0 && now_ns >= asked.completion_deadline_ns) {
     End(request, FinishReason::kDeadline,

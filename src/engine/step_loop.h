@@ -108,10 +108,13 @@ class StepLoop {
   // step_end.cc
   void End(ActiveRequest* request, FinishReason reason, const absl::Status& status,
            int32_t stop_index = -1);
-  void CountEnd(const ActiveRequest& request);
+  // The same, also of a request that ended before in this step: what it should tell is lost.
+  void EndOutOfMemory(ActiveRequest* request);
+  void Settle(ActiveRequest* request);
+  void CountEnd(const ActiveRequest& request, const FinishRecord& finish);
   // Out of the scheduler; its blocks go back.
   void Unschedule(ActiveRequest* request);
-  void CountTimes(ActiveRequest* request, int64_t now_ns);
+  void CountTimes(const ActiveRequest& request, const RequestStats& stats);
   void SweepEnded();
   void PushDeltas();
   void PauseIfSlow(ActiveRequest* request);

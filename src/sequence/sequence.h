@@ -39,6 +39,11 @@ struct Sequence {
   int32_t score_begin = -1;
   // Of every token from score_begin on the hidden state is wanted, not logits.
   bool wants_hidden = false;
+  // The other choices of the same request, this one among them: equal prompts, salts and cache use.
+  // Null: there are none. None of them is freed while another one names it here.
+  const std::vector<Sequence*>* siblings = nullptr;
+  // The scheduler's: its first tokens came from a running sibling when it was last admitted.
+  bool shares_prompt = false;
   // The scheduler's: where in the prefix cache the sequence's blocks are published; -1: nowhere.
   int32_t prefix_node = -1;
 

@@ -21,7 +21,7 @@ HarnessOptions::HarnessOptions() {
   scheduler.num_blocks = {128};
 }
 
-void Received::Add(const Event& event) {
+void Received::Add(const Event& event, EventType last) {
   ++num_events;
   token_after_finish |= num_finished > 0;
   if (event.type == EventType::kPrompt) {
@@ -36,7 +36,7 @@ void Received::Add(const Event& event) {
   ids.insert(ids.end(), event.token_ids.begin(), event.token_ids.end());
   logprobs.insert(logprobs.end(), event.logprobs.begin(), event.logprobs.end());
   text.append(event.text.data(), event.text.size());
-  if (event.type != EventType::kFinished) return;
+  if (event.type != last) return;
   ++num_finished;
   reason = event.reason;
   status = event.status;
@@ -76,7 +76,11 @@ EngineHarness::~EngineHarness() {
   for (const auto& [id, received] : received_) {
     EXPECT_LE(received.num_finished, 1) << "request " << id;
     EXPECT_FALSE(received.token_after_finish) << "request " << id;
-    EXPECT_FALSE(received.prompt_after_token) << "request " << id;
+  }
+  for (const auto& [key, received] : choices_) {
+    EXPECT_LE(received.num_finished, 1) << "request " << key.first << " choice " << key.second;
+    EXPECT_FALSE(received.token_after_finish) << "request " << key.first;
+    EXPECT_FALSE(received.prompt_after_token) << "request " << key.first;
   }
   CheckCounters();
 }
@@ -146,8 +150,13 @@ void EngineHarness::RunAll() {
 
 void EngineHarness::Poll(size_t capacity) {
   while (true) {
-    const absl::StatusOr<size_t> count = engine_->queue()->Poll(
-        capacity, 0, [this](size_t, const Event& event) { received_[event.id].Add(event); });
+    const absl::StatusOr<size_t> count =
+        engine_->queue()->Poll(capacity, 0, [this](size_t, const Event& event) {
+          received_[event.id].Add(event);
+          if (event.type == EventType::kFinished) return;
+          EXPECT_EQ(received_[event.id].num_finished, 0) << "request " << event.id;
+          choices_[{event.id, event.choice}].Add(event, EventType::kChoiceFinished);
+        });
     ASSERT_TRUE(count.ok()) << count.status();
     if (*count == 0) return;
   }

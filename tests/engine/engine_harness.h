@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "src/engine/engine.h"
@@ -32,7 +33,7 @@ struct HarnessOptions {
   HarnessOptions();
 };
 
-// Everything that was delivered of one request.
+// Everything that was delivered of one request, or of one of its choices.
 struct Received {
   std::vector<int32_t> ids;
   std::vector<TokenLogprob> logprobs;
@@ -50,7 +51,8 @@ struct Received {
   int32_t stop_index = -1;
   RequestStats stats;
 
-  void Add(const Event& event);
+  // `last`: kChoiceFinished for what collects one choice.
+  void Add(const Event& event, EventType last = EventType::kFinished);
 };
 
 class EngineHarness {
@@ -74,6 +76,7 @@ class EngineHarness {
   // Takes what the engine's own queue holds.
   void Poll(size_t capacity = 64);
   Received& Of(uint64_t id) { return received_[id]; }
+  Received& Of(uint64_t id, uint32_t choice) { return choices_[{id, choice}]; }
   void CheckInvariants();
   // Sums over what was received equal the engine's totals; the destructor calls it.
   void CheckCounters();
@@ -86,6 +89,7 @@ class EngineHarness {
   ScriptedRunner* runner_ = nullptr;
   std::unique_ptr<Engine> engine_;
   std::map<uint64_t, Received> received_;
+  std::map<std::pair<uint64_t, uint32_t>, Received> choices_;
 };
 
 // The answer to `spec` in a fresh engine without cache, in one chunk.

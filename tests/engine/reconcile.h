@@ -11,6 +11,9 @@ namespace llm {
 
 // Queue, prefill, stall, decode and delivery are the whole time.
 void ExpectWholeTime(const RequestStats& stats);
+// The first token came where prefill ended. Of a choice, or a request without choices: of several,
+// the first token and the times belong to different ones.
+void ExpectFirstTokenTime(const RequestStats& stats);
 
 // `finished`: the stats of every request that the engine has finished.
 void ExpectReconciled(const std::vector<RequestStats>& finished, const EngineMetrics& metrics);

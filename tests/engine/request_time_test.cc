@@ -122,6 +122,7 @@ TEST(RequestTimeTest, AnUnhealthyEnginesRequestsHaveTheirWholeTime) {
   harness.Poll();
   EXPECT_EQ(harness.Of(id).reason, FinishReason::kError);
   ExpectWholeTime(harness.Of(id).stats);
+  ExpectFirstTokenTime(harness.Of(id).stats);
 }
 
 }  // namespace
