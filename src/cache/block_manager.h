@@ -65,9 +65,10 @@ class BlockManager {
                        const std::vector<BlockTable>& tables);
   // Gives back all blocks, tails first, so that they are evicted before heads; whole and partly
   // filled ones that hold computed tokens stay findable when `node` is the sequence's place. Clears
-  // the tables; `node` stays pinned. Earlier hints about the session (0: none) end.
-  void ReleaseAll(PrefixNodeId node, absl::Span<const int32_t> tokens, int32_t num_computed,
-                  uint64_t session_id, std::vector<BlockTable>* tables);
+  // the tables; `node` stays pinned. Earlier hints about the session (0: none) end. Returns how
+  // many of the computed tokens stay findable.
+  int32_t ReleaseAll(PrefixNodeId node, absl::Span<const int32_t> tokens, int32_t num_computed,
+                     uint64_t session_id, std::vector<BlockTable>* tables);
   // Gives back the blocks of [0, num_computed) that no later query reads. They stay findable.
   void ReleaseBehindWindows(int32_t num_computed, uint64_t session_id,
                             std::vector<BlockTable>* tables);
@@ -102,8 +103,9 @@ class BlockManager {
   bool EnsureFreeNode();
   void Attach(PrefixNodeId node, int group, BlockId block);
   void PublishMissing(PrefixNodeId node, const std::vector<BlockTable>& tables);
-  void PublishPartial(PrefixNodeId node, absl::Span<const int32_t> tokens, int32_t num_computed,
-                      const std::vector<BlockTable>& tables);
+  // Returns how many tokens of a partly filled block are published now.
+  int32_t PublishPartial(PrefixNodeId node, absl::Span<const int32_t> tokens, int32_t num_computed,
+                         const std::vector<BlockTable>& tables);
 
   const BlockManagerOptions options_;
   std::vector<BlockPool> pools_;
