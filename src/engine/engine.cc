@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "src/base/affinity.h"
 #include "src/base/status_macros.h"
 
 namespace llm {
@@ -16,6 +17,7 @@ StepLoopOptions LoopOptions(const EngineParts& parts, const EngineOptions& optio
   loop.max_step_tokens = options.max_step_tokens;
   loop.vocab_size = parts.text.vocab_size;
   loop.max_pending_bytes = options.max_pending_bytes;
+  loop.hook_fault = parts.hook_fault;
   return loop;
 }
 
@@ -52,7 +54,7 @@ absl::Status Engine::Start() {
     gate_.Leave();
     return absl::ResourceExhaustedError(absl::StrCat("engine thread: ", error.what()));
   }
-  return absl::OkStatus();
+  return options_.cpu_id < 0 ? absl::OkStatus() : PinThread(options_.cpu_id, &thread_);
 }
 
 // RunStep and CancelAll catch everything themselves.

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/kernel_table.h"
+#include "src/base/affinity.h"
 #include "src/base/float_state.h"
 #include "src/base/status_macros.h"
 #include "src/base/thread_pool.h"
@@ -42,12 +43,18 @@ absl::StatusOr<std::shared_ptr<const LoadedModel>> LoadedModel::Open(
   std::shared_ptr<LoadedModel> loaded(new LoadedModel());
   loaded->float_activations_ = options.float_activations;
   loaded->allocator_.set_limit_bytes(options.max_memory_bytes);
+  loaded->allocator_.set_hooks(options.host.allocator);
   const absl::StatusOr<absl::string_view> name = source->metadata().GetString("general.name");
   if (name.ok()) loaded->name_ = std::string(*name);
   LLM_RETURN_IF_ERROR(loaded->LoadText(*source, options));
 
+  LLM_RETURN_IF_ERROR(CheckCpus(options.host.cpu_ids));
+  HookFault hook_fault;
   ThreadPoolOptions threads;
   threads.num_threads = options.num_threads > 0 ? options.num_threads : UsableCores();
+  threads.cpu_ids = options.host.cpu_ids;
+  threads.executor = options.host.executor;
+  threads.fault = &hook_fault;
   LLM_ASSIGN_OR_RETURN(const std::unique_ptr<ThreadPool> pool, ThreadPool::Create(threads));
   WeightsOptions weights;
   LLM_ASSIGN_OR_RETURN(weights.kernels, FindKernels(options.kernels));
@@ -57,6 +64,7 @@ absl::StatusOr<std::shared_ptr<const LoadedModel>> LoadedModel::Open(
                        LoadModel(*source, weights, [&](uint64_t done_bytes, uint64_t total_bytes) {
                          return Report(options, done_bytes, total_bytes);
                        }));
+  LLM_RETURN_IF_ERROR(hook_fault.status());
   const ModelConfig& config = loaded->model_->config;
   if (loaded->tokenizer_->vocab_size() < config.vocab_size) {
     return absl::InvalidArgumentError(absl::StrCat(where, ": the tokenizer has ",

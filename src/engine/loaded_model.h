@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "src/base/log.h"
+#include "src/engine/host_hooks.h"
 #include "src/engine/model_text.h"
 #include "src/loader/gguf_reader.h"
 #include "src/loader/model_file.h"
@@ -29,6 +30,7 @@ struct ModelOptions {
   uint64_t max_template_bytes = ChatTemplateLimits().max_template_bytes;
   ProgressCallback progress = nullptr;
   void* progress_user_data = nullptr;
+  HostHooks host;  // its clock is not used
 };
 
 class LoadedModel {
