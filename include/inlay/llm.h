@@ -450,7 +450,7 @@ typedef struct llm_request {
   const int32_t* prompt_ids; /* taken as they are */
   size_t num_prompt_ids;
   uint32_t parse_special; /* switch; control tokens in `text` or `chat` become ids. Default: off for
-                             text, on for chat */
+                             text, on for chat (but see literal_content) */
   uint32_t max_new_tokens; /* default: as many as the context holds */
   float temperature;       /* 0: greedy */
   int32_t top_k;           /* 0: off */
@@ -496,6 +496,11 @@ typedef struct llm_request {
   const llm_string* bad_words; /* never drawn as these tokens, alone or behind a space; other
                                   spellings in tokens are not found */
   size_t num_bad_words;
+  uint32_t literal_content; /* switch, default on: control tokens that the messages, tools and other
+                               arrays and objects of `chat` spell stay text, wherever the template
+                               moves them; its own, and those of string variables and of a
+                               message's role, become ids. Off: all do. Needs parse_special */
+  uint32_t reserved3;       /* reserved */
 } llm_request;
 
 static inline void llm_request_init(llm_request* request) {

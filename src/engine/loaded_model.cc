@@ -87,12 +87,13 @@ absl::Status LoadedModel::LoadText(const WeightSource& source, const ModelOption
     ChatTemplateLimits limits;
     limits.max_template_bytes = options.max_template_bytes;
     absl::StatusOr<std::unique_ptr<ChatTemplate>> parsed = ChatTemplate::Parse(*chat, limits);
-    // A model whose template we cannot read still completes text; chat prompts say that there is
-    // none.
+    // A model whose template we cannot read still completes text; chat prompts say why it is not
+    // used.
     if (parsed.ok()) {
       chat_template_ = *std::move(parsed);
     } else {
-      options.logger.Warning("the chat template is not used: ", parsed.status().message());
+      text_.chat_template_error = std::string(parsed.status().message());
+      options.logger.Warning("the chat template is not used: ", text_.chat_template_error);
     }
   }
   text_.tokenizer = tokenizer_.get();
