@@ -204,6 +204,21 @@ TEST_F(AbiHostTest, TheAnswerIsTheSameToTheBitOnAnyExecutor) {
   }
 }
 
+TEST_F(AbiHostTest, AnEngineWithThreadsRunsItsTasksOnTheHostsExecutor) {
+  host_.run = AllAtOnce;
+  ASSERT_EQ(TryOpen(LLM_DRIVE_THREADS, 3), LLM_OK) << llm_last_error();
+  const llm_request request = Request(ids_);
+  llm_request_id id = 0;
+  ASSERT_EQ(llm_submit(engine_, &request, &id), LLM_OK);
+  llm_event event = {};
+  size_t count = 0;
+  while (event.type != LLM_EVENT_FINISHED) {
+    ASSERT_EQ(llm_poll(llm_engine_queue(engine_), &event, sizeof(event), 1, -1, &count), LLM_OK);
+  }
+  EXPECT_EQ(event.finish_reason, LLM_FINISH_LENGTH);
+  EXPECT_EQ(event.stats->generated_tokens, 4);
+}
+
 TEST_F(AbiHostTest, AModelLoadsOnTheHostsExecutor) {
   std::atomic<int> runs{0};
   host_.run = InOrder;

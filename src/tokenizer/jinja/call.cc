@@ -184,6 +184,7 @@ absl::Status Interpreter::BindNamed(const MacroStatement& macro, const Arguments
     } else if (name == "caller" && macro.uses_caller) {
       frame_->Set(kCallerName, value);
     } else if (macro.uses_kwargs) {
+      const LiteralScope literal(runtime_, runtime_.marks_literal());  // ** may have brought it
       LLM_ASSIGN_OR_RETURN(Value key, runtime_.NewText(name));
       LLM_RETURN_IF_ERROR(runtime_.AddEntry(&rest, std::move(key), value));
     } else {

@@ -99,6 +99,13 @@ TEST(LiteralTest, WhatAFilterMakesOfDataIsDataAsAWhole) {
   EXPECT_EQ(Marked("{% for k, v in messages[1].items() %}{{ k }}{% endfor %}"), "‹rolecontentn›");
 }
 
+TEST(LiteralTest, NamesThatAreUnpackedAreData) {
+  EXPECT_EQ(Marked("{% macro names() %}{{ kwargs.keys() | join }}{% endmacro %}"
+                   "<{{ names(**messages[1]) }}>"),
+            "<‹rolecontentn›>");
+  EXPECT_EQ(Marked("<{{ dict(**{messages[0].content[4:7]: 1}) | join }}>"), "<‹<x>›>");
+}
+
 TEST(LiteralTest, DecisionsSeeTheTextItself) {
   EXPECT_EQ(MarkedMessage("'<x>' in m.content"), "True");
   EXPECT_EQ(MarkedMessage("m.content | length"), "13");
