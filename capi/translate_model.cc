@@ -40,6 +40,7 @@ absl::Status TranslateModelOptions(const llm_model_options* given, ModelOptions*
   if (c.device > LLM_DEVICE_SIM) {
     return absl::InvalidArgumentError(absl::StrCat("device: ", c.device, " is unknown"));
   }
+  if (c.reserved != 0) return absl::UnimplementedError("model options: reserved is not 0");
   if (c.num_threads > 1024) {
     return absl::InvalidArgumentError(
         absl::StrCat("num_threads: ", c.num_threads, " exceeds 1024"));
@@ -48,6 +49,7 @@ absl::Status TranslateModelOptions(const llm_model_options* given, ModelOptions*
   LLM_RETURN_IF_ERROR(
       ReadSwitch("float_activations", c.float_activations, false, &options->float_activations));
   LLM_RETURN_IF_ERROR(TranslateLimits(c.limits, options));
+  LLM_RETURN_IF_ERROR(ReadSwitch("header_only", c.header_only, false, &options->header_only));
   LLM_RETURN_IF_ERROR(TranslateHost(c.host, &options->host));
   options->num_threads =
       static_cast<int>(c.num_threads != 0 ? c.num_threads : ThreadsOfCpus(options->host));

@@ -19,6 +19,7 @@ struct ModelText {
   const ChatTemplate* chat_template = nullptr;  // null: the model has none that can be used
   std::string chat_template_error;              // why not; empty: its file has none
   int32_t vocab_size = 0;                       // of the logits; ids are below it
+  int32_t hidden_size = 0;                      // of an embedding
   std::vector<int32_t> end_ids;
 };
 
