@@ -22,7 +22,7 @@ try_fetch() {  # VARIABLE FUNCTION
 }
 
 install_build_packages
-install_packages libgtest-dev libgmock-dev abigail-tools
+install_packages libgtest-dev libgmock-dev abigail-tools python3-prometheus-client
 try_fetch INLAY_SMOLLM2 fetch_smollm2
 if [ $all = 1 ]; then
   try_fetch INLAY_GEMMA3 fetch_gemma3

@@ -8,6 +8,7 @@
 #include "src/base/float_state.h"
 #include "src/base/status_macros.h"
 #include "src/base/thread_pool.h"
+#include "src/engine/byte_model.h"
 #include "src/engine/calibrate.h"
 #include "src/engine/engine_plan.h"
 #include "src/engine/random.h"
@@ -87,6 +88,8 @@ absl::StatusOr<std::unique_ptr<Engine>> OpenEngine(std::shared_ptr<const LoadedM
     return absl::FailedPreconditionError(absl::StrCat(
         "model ", model->name(), ": opened with header_only, it has no weights to serve"));
   }
+  const SteadyClock steady;  // what opening costs is measured in real time, whatever the host's is
+  const int64_t start_ns = steady.NowNs();
   const Model& weights = model->model();
   const int64_t available = AvailableMemoryBytes();
   LLM_ASSIGN_OR_RETURN(EnginePlan plan, PlanEngine(weights.config, *weights.kernels,
@@ -98,15 +101,20 @@ absl::StatusOr<std::unique_ptr<Engine>> OpenEngine(std::shared_ptr<const LoadedM
   EngineParts parts;
   parts.text = model->text();
   parts.clock = MakeClock(options.host, &foundation->hook_fault);
+  parts.times = model->times();
   parts.hook_fault = &foundation->hook_fault;
   LLM_ASSIGN_OR_RETURN(
       parts.runner,
       ModelRunner::Create(&weights, plan.runner, foundation->pool.get(), &foundation->allocator));
   LLM_ASSIGN_OR_RETURN(parts.scheduler, MakeScheduler(plan, weights.config, options));
+  const int64_t calibrate_ns = steady.NowNs();
   if (plan.calibrate) {
     LLM_ASSIGN_OR_RETURN(plan.runner.max_step_tokens,
-                         CalibrateStepTokens(plan.runner, SteadyClock(), parts.runner.get()));
+                         CalibrateStepTokens(plan.runner, steady, parts.runner.get()));
   }
+  parts.times.calibrate_ns = steady.NowNs() - calibrate_ns;
+  LLM_ASSIGN_OR_RETURN(parts.bytes, MakeByteModel(weights, plan.runner));
+  parts.memory_bandwidth = MeasureReadBandwidth(weights.weights, steady, foundation->pool.get());
   LLM_RETURN_IF_ERROR(foundation->hook_fault.status());
   Allocator* allocator = &foundation->allocator;
   parts.memory_bytes = [allocator] { return uint64_t{allocator->allocated_bytes()}; };
@@ -114,6 +122,7 @@ absl::StatusOr<std::unique_ptr<Engine>> OpenEngine(std::shared_ptr<const LoadedM
   parts.labels.model_name = model->name();
   parts.labels.block_size = plan.runner.block_size;
   parts.owner = foundation;
+  parts.times.engine_ns = steady.NowNs() - start_ns;
   options.logger.Info("engine: ", plan.num_threads, " threads, ", plan.kv_tokens, " KV tokens in ",
                       plan.kv_bytes, " bytes (", available, " were available), workspace ",
                       plan.workspace_bytes, " bytes, context ", plan.max_context_tokens,

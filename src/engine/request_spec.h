@@ -27,6 +27,7 @@ struct RequestSpec {
   absl::Span<const int32_t> prompt_ids;  // kIds; likewise
   bool parse_special = false;
   bool literal_content = true;  // kChat: control tokens spelled by its data stay text all the same
+  int32_t choices = 1;          // answers to the prompt
   int32_t max_new_tokens = 0;   // 0: as many as the context holds
   SamplingParams sampling;
   bool has_seed = false;
