@@ -101,7 +101,10 @@ pub(crate) fn swallow_panic(body: impl FnOnce()) -> bool {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(()) => true,
         Err(payload) => {
-            std::mem::forget(payload); // its Drop could panic in turn
+            // Its Drop could panic in turn.
+            if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+                std::mem::forget(second);
+            }
             false
         }
     }
