@@ -40,6 +40,8 @@ absl::Status ModelInfo(const llm_model* handle, llm_model_info* info) {
   ours.kernels = ToC(model.model().kernels->name);
   ours.name = ToC(model.name());
   ours.tokenizer_bytes = model.text().tokenizer->size_bytes();
+  ours.num_tensors = model.listing().tensors.size();
+  ours.num_metadata = model.listing().metadata.size();
   return WriteStruct("llm_model_info", ours, info);
 }
 

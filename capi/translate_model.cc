@@ -39,6 +39,7 @@ absl::Status TranslateModelOptions(const llm_model_options* given, ModelOptions*
   if (c.device > LLM_DEVICE_SIM) {
     return absl::InvalidArgumentError(absl::StrCat("device: ", c.device, " is unknown"));
   }
+  if (c.reserved != 0) return absl::UnimplementedError("model options: reserved is not 0");
   if (c.num_threads > 1024) {
     return absl::InvalidArgumentError(
         absl::StrCat("num_threads: ", c.num_threads, " exceeds 1024"));
@@ -47,6 +48,7 @@ absl::Status TranslateModelOptions(const llm_model_options* given, ModelOptions*
   LLM_RETURN_IF_ERROR(
       ReadSwitch("float_activations", c.float_activations, false, &options->float_activations));
   LLM_RETURN_IF_ERROR(TranslateLimits(c.limits, options));
+  LLM_RETURN_IF_ERROR(ReadSwitch("header_only", c.header_only, false, &options->header_only));
   options->num_threads = static_cast<int>(c.num_threads);
   options->kernels = std::string(FromC(c.kernels));
   options->max_memory_bytes = c.max_memory_bytes;

@@ -24,8 +24,10 @@ absl::Status CheckReserved(const llm_request& c) {
   if (c.request_class != 0) field = "request_class";
   if (c.reserved != 0) field = "reserved";
   if (c.reserved2 != 0) field = "reserved2";
+  if (c.reserved3 != 0) field = "reserved3";
   if (c.kv_transfer.data != nullptr || c.kv_transfer.size != 0) field = "kv_transfer";
-  if ((c.set & ~uint64_t{LLM_SET_SEED | LLM_SET_NUM_LOGPROBS}) != 0) field = "set";
+  constexpr uint64_t kSet = LLM_SET_SEED | LLM_SET_NUM_LOGPROBS | LLM_SET_NUM_PROMPT_LOGPROBS;
+  if ((c.set & ~kSet) != 0) field = "set";
   if (field == nullptr) return absl::OkStatus();
   return absl::UnimplementedError(absl::StrCat(field, ": reserved for a later version"));
 }
@@ -74,6 +76,13 @@ absl::Status TranslateStops(const llm_request& c, RequestSpec* spec) {
                     &spec->include_stop_string);
 }
 
+// -1, which means none inside, is nobody's wish.
+absl::Status ReadLogprobs(absl::string_view field, bool set, int32_t value, int32_t* count) {
+  *count = set || value != 0 ? value : -1;
+  if (value >= 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(field, ": ", value, " is outside [0, 20]"));
+}
+
 absl::Status TranslateSampling(const llm_request& c, RequestSpec* spec) {
   spec->sampling.temperature = c.temperature;
   spec->sampling.top_k = c.top_k;
@@ -81,13 +90,10 @@ absl::Status TranslateSampling(const llm_request& c, RequestSpec* spec) {
   spec->sampling.min_p = c.min_p;
   spec->has_seed = (c.set & LLM_SET_SEED) != 0 || c.seed != 0;
   spec->sampling.seed = c.seed;
-  const bool has_logprobs = (c.set & LLM_SET_NUM_LOGPROBS) != 0 || c.num_logprobs != 0;
-  if (has_logprobs && c.num_logprobs < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("num_logprobs: ", c.num_logprobs, " is outside [0, 20]"));
-  }
-  spec->sampling.num_logprobs = has_logprobs ? c.num_logprobs : -1;
-  return absl::OkStatus();
+  LLM_RETURN_IF_ERROR(ReadLogprobs("num_logprobs", (c.set & LLM_SET_NUM_LOGPROBS) != 0,
+                                   c.num_logprobs, &spec->sampling.num_logprobs));
+  return ReadLogprobs("num_prompt_logprobs", (c.set & LLM_SET_NUM_PROMPT_LOGPROBS) != 0,
+                      c.num_prompt_logprobs, &spec->num_prompt_logprobs);
 }
 
 int32_t Clamp(uint32_t value) {

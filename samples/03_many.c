@@ -1,10 +1,12 @@
 /* Many requests at once on one queue that sits in an epoll loop. Usage: 03_many MODEL.gguf
- * [requests] */
+ * [requests [metrics-socket]]: llm-top shows what it does through the socket. */
 #include <inlay/llm.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <unistd.h>
+
+#include "common/metrics_export.h"
 
 enum { kMaxRequests = 64, kEvents = 16 };
 
@@ -54,16 +56,21 @@ int main(int argc, char** argv) {
   llm_model* model = NULL;
   llm_engine* engine = NULL;
   llm_queue* queue = NULL;
+  metrics_export* metrics = NULL;
   struct epoll_event interest = {.events = EPOLLIN};
   int32_t fd;
   int loop, open_requests = num_requests;
 
   if (argc < 2 || num_requests < 1 || num_requests > kMaxRequests)
-    return fprintf(stderr, "usage: %s MODEL.gguf [1..%d]\n", argv[0], kMaxRequests), 2;
+    return fprintf(stderr, "usage: %s MODEL.gguf [1..%d [metrics-socket]]\n", argv[0],
+                   kMaxRequests),
+           2;
   if (llm_model_open(argv[1], strlen(argv[1]), NULL, &model) != LLM_OK) return Fail("model");
   if (llm_engine_open(model, NULL, &engine) != LLM_OK) return Fail("engine");
   if (llm_queue_create(&queue) != LLM_OK || llm_queue_fd(queue, &fd) != LLM_OK)
     return Fail("queue");
+  if (argc > 3 && (metrics = metrics_export_start(engine, NULL, argv[3])) == NULL)
+    return perror(argv[3]), 1;
   loop = epoll_create1(EPOLL_CLOEXEC);
   if (loop < 0 || epoll_ctl(loop, EPOLL_CTL_ADD, fd, &interest) != 0) return perror("epoll"), 1;
 
@@ -77,6 +84,7 @@ int main(int argc, char** argv) {
     open_requests -= finished;
   }
   close(loop);
+  metrics_export_stop(metrics);
   llm_engine_close(engine);
   llm_queue_close(queue);
   llm_model_release(model);

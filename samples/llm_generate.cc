@@ -1,36 +1,34 @@
 // llm-generate: one request from the command line. Answer on stdout, stats on stderr, exit code 0
 // only on success.
-#include <inlay/llm.h>
-
 #include <cstdio>
-#include <cstdlib>
-#include <fstream>
+#include <inlay/llm.hpp>
 #include <iostream>
 #include <iterator>
-#include <sstream>
 #include <string>
 #include <vector>
 
+#include "common/flags.h"
+#include "common/metrics_flags.h"
+#include "common/open.h"
+#include "common/text.h"
+
 namespace {
 
-constexpr char kUsage[] =
-    "usage: llm-generate --model PATH (--prompt TEXT | --ids 1,2,3 | --chat MESSAGES.json | "
-    "--stdin)\n"
-    "  --threads N --kv-dtype f32|f16|bf16|fp8|int8 --json --max-tokens N --temperature T --top-k "
-    "K --top-p P\n"
-    "  --min-p P --seed S --logprobs K --stop TEXT --ignore-eos --kernels NAME "
-    "--float-activations\n";
+using tools::Check;
+using tools::Fail;
+using tools::JsonString;
 
 struct Flags {
-  std::string model, prompt, chat_path, kernels;
+  tools::OpenFlags open;
+  tools::MetricsFlags metrics;
+  std::string prompt, chat_path;
   std::vector<int32_t> ids;
   std::vector<std::string> stop_strings;
-  bool has_prompt = false, has_ids = false, read_stdin = false, json = false, ignore_eos = false;
-  bool has_seed = false, float_activations = false;
-  unsigned threads = 0, max_tokens = 0, kv_dtype = LLM_KV_DEFAULT;
+  bool has_ids = false, read_stdin = false, json = false, ignore_eos = false, has_seed = false;
+  unsigned max_tokens = 0;
   float temperature = 0, top_p = 0, min_p = 0;
   int top_k = 0, logprobs = -1;
-  unsigned long long seed = 0;
+  uint64_t seed = 0;
 };
 
 // What came back, for --json.
@@ -44,149 +42,55 @@ struct Answer {
   llm_request_stats stats = {};
 };
 
-[[noreturn]] void Fail(const std::string& message) {
-  std::cerr << "llm-generate: " << message << "\n";
-  std::exit(1);
+void AddPromptFlags(Flags* flags, tools::FlagTable* table) {
+  table->Add("--prompt", "text", &flags->prompt);
+  table->Add("--ids", "the prompt as token ids: 1,2,3",
+             [flags](const std::string& text) { return tools::ParseIds(text, &flags->ids); });
+  table->Add("--chat", "JSON file: an array of messages", &flags->chat_path);
+  table->Add("--stdin", "the prompt is what stdin has", &flags->read_stdin);
 }
 
-[[noreturn]] void FailUsage(const std::string& message) {
-  std::cerr << "llm-generate: " << message << "\n" << kUsage;
-  std::exit(2);
-}
-
-void Check(llm_status status) {
-  if (status != LLM_OK) Fail(std::string(llm_status_name(status)) + ": " + llm_last_error());
-}
-
-template <typename T>
-T Number(const std::string& flag, const std::string& text) {
-  std::istringstream stream(text);
-  T value{};
-  if (text.find('-') == 0 && std::is_unsigned_v<T>)
-    FailUsage(flag + ": not a number that it takes: " + text);
-  if (!(stream >> value) || stream.peek() != EOF)
-    FailUsage(flag + ": not a number that it takes: " + text);
-  return value;
-}
-
-std::vector<int32_t> ParseIds(const std::string& text) {
-  std::vector<int32_t> ids;
-  std::istringstream stream(text);
-  for (std::string part; std::getline(stream, part, ',');)
-    ids.push_back(Number<int32_t>("--ids", part));
-  return ids;
-}
-
-unsigned ParseKvDtype(const std::string& name) {
-  if (name == "f32") return LLM_KV_F32;
-  if (name == "f16") return LLM_KV_F16;
-  if (name == "bf16") return LLM_KV_BF16;
-  if (name == "fp8" || name == "fp8_e4m3") return LLM_KV_FP8_E4M3;
-  if (name == "int8") return LLM_KV_INT8;
-  FailUsage("--kv-dtype: unknown: " + name);
-}
-
-// Sets a flag that takes a value; false when there is no such flag.
-bool SetValue(const std::string& flag, const std::string& value, Flags* flags) {
-  if (flag == "--model")
-    flags->model = value;
-  else if (flag == "--prompt")
-    flags->prompt = value, flags->has_prompt = true;
-  else if (flag == "--ids")
-    flags->ids = ParseIds(value), flags->has_ids = true;
-  else if (flag == "--chat")
-    flags->chat_path = value;
-  else if (flag == "--threads")
-    flags->threads = Number<unsigned>(flag, value);
-  else if (flag == "--kv-dtype")
-    flags->kv_dtype = ParseKvDtype(value);
-  else if (flag == "--max-tokens")
-    flags->max_tokens = Number<unsigned>(flag, value);
-  else if (flag == "--temperature")
-    flags->temperature = Number<float>(flag, value);
-  else if (flag == "--top-k")
-    flags->top_k = Number<int>(flag, value);
-  else if (flag == "--top-p")
-    flags->top_p = Number<float>(flag, value);
-  else if (flag == "--min-p")
-    flags->min_p = Number<float>(flag, value);
-  else if (flag == "--seed")
-    flags->seed = Number<unsigned long long>(flag, value), flags->has_seed = true;
-  else if (flag == "--logprobs")
-    flags->logprobs = Number<int>(flag, value);
-  else if (flag == "--stop")
-    flags->stop_strings.push_back(value);
-  else if (flag == "--kernels")
-    flags->kernels = value;
-  else
-    return false;
-  return true;
-}
-
-bool SetSwitch(const std::string& flag, Flags* flags) {
-  if (flag == "--stdin")
-    flags->read_stdin = true;
-  else if (flag == "--json")
-    flags->json = true;
-  else if (flag == "--ignore-eos")
-    flags->ignore_eos = true;
-  else if (flag == "--float-activations")
-    flags->float_activations = true;
-  else
-    return false;
-  return true;
+void AddSamplingFlags(Flags* flags, tools::FlagTable* table) {
+  table->Add("--max-tokens", "default: as many as the context holds", &flags->max_tokens);
+  table->Add("--temperature", "0 (default): greedy", &flags->temperature);
+  table->Add("--top-k", "0 (default): off", &flags->top_k);
+  table->Add("--top-p", "0 (default): off", &flags->top_p);
+  table->Add("--min-p", "0 (default): off", &flags->min_p);
+  table->Add("--seed", "default: drawn, and told", &flags->seed);
+  table->Add("--logprobs", "so many most likely tokens beside each, in the JSON", &flags->logprobs);
+  table->Add("--stop", "text that ends the answer; may be repeated",
+             [flags](const std::string& text) {
+               flags->stop_strings.push_back(text);
+               return std::string();
+             });
+  table->Add("--ignore-eos", "go on after an end token", &flags->ignore_eos);
 }
 
 Flags ParseFlags(int argc, char** argv) {
   Flags flags;
-  for (int i = 1; i < argc; ++i) {
-    const std::string flag = argv[i];
-    if (SetSwitch(flag, &flags)) continue;
-    if (i + 1 >= argc) FailUsage("unknown flag, or one without its value: " + flag);
-    if (!SetValue(flag, argv[++i], &flags)) FailUsage("unknown flag: " + flag);
-  }
-  if (flags.model.empty()) FailUsage("--model is missing");
-  const int prompts =
-      flags.has_prompt + flags.has_ids + !flags.chat_path.empty() + flags.read_stdin;
-  if (prompts != 1) FailUsage("give exactly one of --prompt, --ids, --chat, --stdin");
+  tools::FlagTable table(
+      "--model PATH (--prompt TEXT | --ids 1,2,3 | --chat MESSAGES.json | --stdin) [flag ...]");
+  tools::AddModelFlags(&flags.open, &table);
+  AddPromptFlags(&flags, &table);
+  AddSamplingFlags(&flags, &table);
+  tools::AddEngineFlags(&flags.open, &table);
+  tools::AddMetricsFlags(&flags.metrics, &table);
+  table.Add("--json", "one JSON object instead of text", &flags.json);
+  table.Parse(argc, argv);
+  flags.has_seed = table.Given("--seed");
+  flags.has_ids = table.Given("--ids");
+  if (flags.open.model.empty()) table.FailUsage("--model is missing");
+  if (table.Given("--prompt") + flags.has_ids + table.Given("--chat") + flags.read_stdin != 1)
+    table.FailUsage("give exactly one of --prompt, --ids, --chat, --stdin");
   return flags;
-}
-
-llm_string View(const std::string& text) { return {text.data(), text.size()}; }
-
-std::string ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) Fail("cannot read " + path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-llm_model* OpenModel(const Flags& flags) {
-  llm_model_options options;
-  llm_model_options_init(&options);
-  options.num_threads = flags.threads;
-  options.kernels = View(flags.kernels);
-  options.float_activations = flags.float_activations ? LLM_ON : 0;
-  llm_model* model = nullptr;
-  Check(llm_model_open(flags.model.data(), flags.model.size(), &options, &model));
-  return model;
-}
-
-llm_engine* OpenEngine(const Flags& flags, llm_model* model) {
-  llm_engine_options options;
-  llm_engine_options_init(&options);
-  options.num_threads = flags.threads;
-  options.kv_dtype = flags.kv_dtype;
-  llm_engine* engine = nullptr;
-  Check(llm_engine_open(model, &options, &engine));
-  return engine;
 }
 
 void Submit(const Flags& flags, llm_engine* engine) {
   std::string text = flags.prompt;
   if (flags.read_stdin) text.assign(std::istreambuf_iterator<char>(std::cin), {});
-  const std::string chat = flags.chat_path.empty() ? "" : ReadFile(flags.chat_path);
+  const std::string chat = flags.chat_path.empty() ? "" : tools::ReadFile(flags.chat_path);
   std::vector<llm_string> stop_strings;
-  for (const std::string& stop : flags.stop_strings) stop_strings.push_back(View(stop));
+  for (const std::string& stop : flags.stop_strings) stop_strings.push_back(inlay::String(stop));
 
   llm_request request;
   llm_request_init(&request);
@@ -194,9 +98,9 @@ void Submit(const Flags& flags, llm_engine* engine) {
     request.prompt_ids = flags.ids.data();
     request.num_prompt_ids = flags.ids.size();
   } else if (!flags.chat_path.empty()) {
-    request.chat = View(chat);
+    request.chat = inlay::String(chat);
   } else {
-    request.text = View(text);
+    request.text = inlay::String(text);
   }
   request.max_new_tokens = flags.max_tokens;
   request.temperature = flags.temperature;
@@ -253,23 +157,6 @@ const char* FinishName(int32_t reason) {
   return reason >= 0 && reason <= LLM_FINISH_ERROR ? kNames[reason] : "unknown";
 }
 
-// Text is valid UTF-8 by the library's promise, so only JSON's own characters need escapes.
-std::string JsonString(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      out += {'\\', c};
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      char escape[8];
-      std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(c));
-      out += escape;
-    } else {
-      out += c;
-    }
-  }
-  return out + "\"";
-}
-
 // [[{"id": chosen, "logprob": l}, most likely ...], ...], one list a token.
 void PrintLogprobs(const Answer& answer) {
   for (size_t token = 0; token < answer.ids.size(); ++token) {
@@ -324,10 +211,13 @@ void PrintStats(const Answer& answer) {
 
 int main(int argc, char** argv) {
   const Flags flags = ParseFlags(argc, argv);
-  llm_model* model = OpenModel(flags);
-  llm_engine* engine = OpenEngine(flags, model);
-  Submit(flags, engine);
-  const Answer answer = Collect(engine, !flags.json);
+  const inlay::Model model = tools::OpenModel(flags.open);
+  const llm_engine_options options = tools::EngineOptions(flags.open);
+  inlay::Engine engine;
+  Check(inlay::Engine::Open(model, &options, &engine));
+  const tools::MetricsExport metrics(flags.metrics, engine);
+  Submit(flags, engine.get());
+  const Answer answer = Collect(engine.get(), !flags.json);
   if (flags.json) {
     PrintJson(answer);
   } else {
@@ -335,8 +225,6 @@ int main(int argc, char** argv) {
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) Fail("cannot write the answer");
   if (!flags.json) PrintStats(answer);
-  llm_engine_close(engine);
-  llm_model_release(model);
-  if (answer.status != LLM_OK) std::cerr << "llm-generate: " << answer.message << "\n";
-  return answer.status == LLM_OK ? 0 : 1;
+  if (answer.status != LLM_OK) Fail(answer.message);
+  return 0;
 }

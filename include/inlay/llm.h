@@ -131,6 +131,9 @@ typedef struct llm_model_options {
   llm_progress_callback progress; /* default: none */
   void* progress_user_data;
   const llm_limits* limits; /* read during the call; default: those of llm_limits */
+  uint32_t header_only; /* switch, default off; on: no weights are read. Such a model tells what it
+                           is and tokenizes; llm_engine_open answers LLM_FAILED_PRECONDITION */
+  uint32_t reserved;
 } llm_model_options;
 
 static inline void llm_model_options_init(llm_model_options* options) {
@@ -171,11 +174,13 @@ typedef struct llm_model_info {
   int32_t bos_id;             /* -1: none */
   int32_t eos_id;             /* -1: none */
   uint32_t has_chat_template; /* 0 or 1 */
-  uint64_t weights_bytes;
-  llm_string architecture; /* these three live as long as the model */
+  uint64_t weights_bytes;     /* in memory; header_only: as llm_plan tells */
+  llm_string architecture;    /* these three live as long as the model */
   llm_string kernels;
   llm_string name;
   uint64_t tokenizer_bytes; /* its tables, beside weights_bytes */
+  uint64_t num_tensors;     /* in the file */
+  uint64_t num_metadata;    /* likewise: keys */
 } llm_model_info;
 
 static inline void llm_model_info_init(llm_model_info* info) {
@@ -183,6 +188,28 @@ static inline void llm_model_info_init(llm_model_info* info) {
   info->struct_size = (uint32_t)sizeof(*info);
 }
 LLM_API llm_status llm_model_get_info(const llm_model* model, llm_model_info* info);
+
+typedef struct llm_tensor_info {
+  uint32_t struct_size;
+  uint32_t num_dims;    /* 1..4 */
+  uint64_t shape[4];    /* [num_dims], the last contiguous; then zeros */
+  uint64_t file_offset; /* of its data, from the start of the file */
+  uint64_t size_bytes;  /* of its data in the file */
+  llm_string name;      /* these two live as long as the model */
+  llm_string type;      /* "F16", "Q4_K" */
+} llm_tensor_info;
+
+static inline void llm_tensor_info_init(llm_tensor_info* info) {
+  memset(info, 0, sizeof(*info));
+  info->struct_size = (uint32_t)sizeof(*info);
+}
+/* What the file holds, in its order. LLM_OUT_OF_RANGE: index is not below num_tensors. */
+LLM_API llm_status llm_model_tensor(const llm_model* model, uint64_t index, llm_tensor_info* info);
+/* Likewise its metadata, values as text: of a string the first 64 KiB, of an array all elements
+ * ("[1, 2]") or, beyond 16, their number ("49152 strings"). Both live as long as the model.
+ * LLM_OUT_OF_RANGE: index is not below num_metadata. */
+LLM_API llm_status llm_model_metadata(const llm_model* model, uint64_t index, llm_string* key,
+                                      llm_string* value);
 
 /* Flags of llm_tokenize and llm_detokenize. */
 #define LLM_TEXT_ADD_SPECIAL 1u /* tokenize: add the bos/eos that the model asks for */
@@ -367,6 +394,8 @@ typedef struct llm_logprob {
 #define LLM_EVENT_TOKENS 1 /* token_ids, text, logprobs */
 #define LLM_EVENT_FINISHED \
   3 /* exactly one, the last: finish_reason, status, message, stats; no tokens and no text */
+#define LLM_EVENT_PROMPT \
+  4 /* any number, before TOKENS: token_ids of the prompt from the second on, logprobs */
 
 typedef struct llm_event {
   uint32_t type;
@@ -380,7 +409,7 @@ typedef struct llm_event {
   const llm_logprob* logprobs; /* [num_tokens, logprobs_per_token], logprob_size bytes apart: the
                                   chosen id, then the most likely */
   uint32_t logprob_size;
-  uint32_t logprobs_per_token; /* 0: not asked for */
+  uint32_t logprobs_per_token; /* 0: not asked for; PROMPT: of num_prompt_logprobs */
   int32_t finish_reason;
   llm_status status;
   llm_string message;
@@ -399,8 +428,9 @@ typedef struct llm_logit_bias {
   float bias; /* added to the logit */
 } llm_logit_bias;
 
-#define LLM_SET_SEED 1u         /* seed is meant, also when 0 */
-#define LLM_SET_NUM_LOGPROBS 2u /* num_logprobs is meant, also when 0 */
+#define LLM_SET_SEED 1u                /* seed is meant, also when 0 */
+#define LLM_SET_NUM_LOGPROBS 2u        /* num_logprobs is meant, also when 0 */
+#define LLM_SET_NUM_PROMPT_LOGPROBS 4u /* num_prompt_logprobs is meant, also when 0 */
 
 typedef struct llm_request {
   uint32_t struct_size;
@@ -458,6 +488,10 @@ typedef struct llm_request {
   const llm_string* bad_words; /* never drawn as these tokens, alone or behind a space; other
                                   spellings in tokens are not found */
   size_t num_bad_words;
+  int32_t num_prompt_logprobs; /* 0..20 most likely ones beside each prompt token, in PROMPT events;
+                                  default: none. The prompt is then computed, not read from the
+                                  prefix cache */
+  uint32_t reserved3;          /* reserved */
 } llm_request;
 
 static inline void llm_request_init(llm_request* request) {
@@ -522,6 +556,36 @@ static inline void llm_score_request_init(llm_score_request* request) {
  * Errors as llm_submit's; LLM_CANCELLED: by the callback or a shutdown; LLM_FAILED_PRECONDITION:
  * inside a step or, with manual drive, while another thread runs one. */
 LLM_API llm_status llm_score(llm_engine* engine, const llm_score_request* request, float* logprobs,
+                             size_t capacity, size_t* count);
+
+/* ---- Embeddings ---- */
+
+#define LLM_POOLING_MEAN 1 /* of all tokens, bos included */
+#define LLM_POOLING_LAST 2 /* the last token's */
+
+typedef struct llm_embed_request {
+  uint32_t struct_size;
+  uint32_t parse_special; /* switch, default off: control tokens in `text` become ids */
+  /* Exactly one of the two. */
+  llm_string text;    /* tokenized with the bos and eos that the model asks for */
+  const int32_t* ids; /* taken as they are */
+  size_t num_ids;
+  uint32_t pooling; /* LLM_POOLING_*; default mean: files do not say which they were trained for */
+  uint32_t normalize; /* switch, default on: to length 1, so that a dot product is the cosine */
+  int32_t priority;   /* as of llm_request */
+  uint32_t reserved;
+} llm_embed_request;
+
+static inline void llm_embed_request_init(llm_embed_request* request) {
+  memset(request, 0, sizeof(*request));
+  request->struct_size = (uint32_t)sizeof(*request);
+}
+
+/* Computes the hidden states of a text (of the last layer, after the final norm), pools them into
+ * one vector, and waits for it, as llm_score does and with its errors. Every model that opens
+ * serves it. *count is hidden_size of llm_model_info, of which min(*count, capacity) are written;
+ * `values` may be NULL with capacity 0. */
+LLM_API llm_status llm_embed(llm_engine* engine, const llm_embed_request* request, float* values,
                              size_t capacity, size_t* count);
 
 /* ---- Counters ---- */

@@ -85,6 +85,19 @@ class Model {
     llm_model_info_init(info);
     return Status(llm_model_get_info(model_, info));
   }
+  Status GetTensor(uint64_t index, llm_tensor_info* info) const {
+    llm_tensor_info_init(info);
+    return Status(llm_model_tensor(model_, index, info));
+  }
+  // Both live as long as the model.
+  Status GetMetadata(uint64_t index, std::string_view* key, std::string_view* value) const {
+    llm_string key_text, value_text;
+    const llm_status code = llm_model_metadata(model_, index, &key_text, &value_text);
+    if (code != LLM_OK) return Status(code);
+    *key = View(key_text);
+    *value = View(value_text);
+    return Status();
+  }
   Status Tokenize(std::string_view text, uint32_t flags, std::vector<int32_t>* ids) const {
     return internal::ReadAll(ids, [&](int32_t* data, size_t capacity, size_t* count) {
       return llm_tokenize(model_, text.data(), text.size(), flags, data, capacity, count);
@@ -172,6 +185,26 @@ class Engine {
     return Status(llm_submit(engine_, &request, id));
   }
   Status Cancel(llm_request_id id) { return Status(llm_cancel(engine_, id)); }
+  // One entry for each token from request.first on.
+  Status Score(const llm_score_request& request, std::vector<float>* logprobs) {
+    // A token has at least a byte, but for those that the model asks for beside the text.
+    std::vector<float> scored(request.text.size + request.num_ids + 2);
+    const Status status =
+        internal::ReadAll(&scored, [&](float* data, size_t capacity, size_t* count) {
+          return llm_score(engine_, &request, data, capacity, count);
+        });
+    if (status.ok()) logprobs->swap(scored);
+    return status;
+  }
+  Status Embed(const llm_embed_request& request, std::vector<float>* values) {
+    std::vector<float> embedded(16384);  // beyond the hidden sizes in use: one call is enough
+    const Status status =
+        internal::ReadAll(&embedded, [&](float* data, size_t capacity, size_t* count) {
+          return llm_embed(engine_, &request, data, capacity, count);
+        });
+    if (status.ok()) values->swap(embedded);
+    return status;
+  }
   Status Step(bool* worked) {
     uint32_t did_work = 0;
     const llm_status code = llm_engine_step(engine_, &did_work);

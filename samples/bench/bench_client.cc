@@ -2,19 +2,8 @@
 #include "bench_client.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 
 namespace bench {
-
-void Fail(const std::string& message) {
-  std::fprintf(stderr, "llm-bench: %s\n", message.c_str());
-  std::exit(1);
-}
-
-void Check(llm_status status) {
-  if (status != LLM_OK) Fail(std::string(llm_status_name(status)) + ": " + llm_last_error());
-}
 
 Client::Client(const Flags& flags, const Capacity& capacity)
     : manual_drive_(flags.manual_drive), random_state_(flags.seed) {
@@ -22,40 +11,24 @@ Client::Client(const Flags& flags, const Capacity& capacity)
   OpenEngine(flags, capacity);
 }
 
-Client::~Client() {
-  llm_engine_close(engine_);
-  llm_model_release(model_);
-}
-
 void Client::OpenModel(const Flags& flags) {
-  llm_model_options options;
-  llm_model_options_init(&options);
-  options.num_threads = flags.threads;
-  options.float_activations = flags.float_activations ? LLM_ON : 0;
-  options.kernels = {flags.kernels.data(), flags.kernels.size()};
   const Clock::time_point begin = Clock::now();
-  Check(llm_model_open(flags.model.data(), flags.model.size(), &options, &model_));
+  model_ = tools::OpenModel(flags.open);
   model_open_s_ = Seconds(Clock::now() - begin);
-  llm_model_info_init(&info_);
-  Check(llm_model_get_info(model_, &info_));
+  info_ = tools::ModelInfo(model_);
 }
 
 void Client::OpenEngine(const Flags& flags, const Capacity& capacity) {
-  llm_engine_options options;
-  llm_engine_options_init(&options);
-  options.num_threads = flags.threads;
-  options.kv_dtype = KvDtype(flags.kv_dtype);
-  options.block_size = flags.block_size;
+  llm_engine_options options = tools::EngineOptions(flags.open);
   options.drive = manual_drive_ ? LLM_DRIVE_MANUAL : LLM_DRIVE_THREADS;
   options.max_sequences = capacity.sequences;
-  options.max_step_tokens = flags.max_step_tokens;
   // Room for every sequence to its end, with the partly filled last block of each, so that none is
   // preempted; 256 tokens more, since the engine may keep a few blocks to itself.
-  const uint64_t spare_tokens = 2 * std::max(flags.block_size, 16u);
+  const uint64_t spare_tokens = 2 * std::max(flags.open.block_size, 16u);
   options.kv_tokens = capacity.sequences * (capacity.tokens_per_sequence + spare_tokens) +
                       capacity.extra_tokens + 256;
   const Clock::time_point begin = Clock::now();
-  Check(llm_engine_open(model_, &options, &engine_));
+  Check(inlay::Engine::Open(model_, &options, &engine_));
   engine_open_s_ = Seconds(Clock::now() - begin);
 }
 
@@ -68,7 +41,7 @@ uint64_t Client::NextRandom() {  // SplitMix64 (Steele, Lea, Flood 2014)
 
 bool Client::IsOrdinary(int32_t id) const {
   size_t size = 0;
-  return llm_detokenize(model_, &id, 1, 0, nullptr, 0, &size) == LLM_OK && size > 0;
+  return llm_detokenize(model_.get(), &id, 1, 0, nullptr, 0, &size) == LLM_OK && size > 0;
 }
 
 std::vector<int32_t> Client::RandomPrompt(unsigned num_tokens) {
@@ -94,15 +67,15 @@ void Client::Submit(const std::vector<int32_t>& prompt, uint32_t max_new_tokens,
   request.user_data = stream;
   stream->arrivals.reserve(max_new_tokens);
   stream->submitted = Clock::now();
-  Check(llm_submit(engine_, &request, &stream->id));
+  Check(llm_submit(engine_.get(), &request, &stream->id));
 }
 
 void Client::Poll() {
   llm_event events[64];
   size_t count = 0;
-  if (manual_drive_) Check(llm_engine_step(engine_, nullptr));
+  if (manual_drive_) Check(llm_engine_step(engine_.get(), nullptr));
   const int64_t timeout_ns = manual_drive_ ? 0 : -1;
-  Check(llm_poll(llm_engine_queue(engine_), events, sizeof events[0], 64, timeout_ns, &count));
+  Check(llm_poll(engine_.queue(), events, sizeof events[0], 64, timeout_ns, &count));
   const Clock::time_point now = Clock::now();
   for (size_t i = 0; i < count; ++i) {
     Stream* stream = static_cast<Stream*>(events[i].user_data);
@@ -119,15 +92,14 @@ void Client::Poll() {
 
 void Client::Drain(std::vector<Stream*> streams) {
   for (const Stream* stream : streams)
-    if (!stream->finished) llm_cancel(engine_, stream->id);  // it may have just finished
+    if (!stream->finished) llm_cancel(engine_.get(), stream->id);  // it may have just finished
   for (const Stream* stream : streams)
     while (!stream->finished) Poll();
 }
 
 llm_metrics_snapshot Client::Metrics() const {
   llm_metrics_snapshot metrics;
-  llm_metrics_snapshot_init(&metrics);
-  Check(llm_metrics(engine_, &metrics));
+  Check(engine_.GetMetrics(&metrics));
   return metrics;
 }
 

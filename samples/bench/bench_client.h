@@ -1,10 +1,9 @@
 // A model and an engine opened through the C ABI, and requests whose tokens get time stamps.
 #pragma once
 
-#include <inlay/llm.h>
-
 #include <chrono>
 #include <cstdint>
+#include <inlay/llm.hpp>
 #include <string>
 #include <vector>
 
@@ -18,9 +17,8 @@ inline double Seconds(Clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
-// Prints the message on stderr and exits with 1.
-[[noreturn]] void Fail(const std::string& message);
-void Check(llm_status status);
+using tools::Check;
+using tools::Fail;
 
 // One request as its caller saw it.
 struct Stream {
@@ -42,7 +40,6 @@ struct Capacity {
 class Client {
  public:
   Client(const Flags& flags, const Capacity& capacity);
-  ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
@@ -56,6 +53,7 @@ class Client {
   // Cancels what is open among them and polls until each is finished.
   void Drain(std::vector<Stream*> streams);
 
+  const inlay::Engine& engine() const { return engine_; }
   const llm_model_info& info() const { return info_; }
   llm_metrics_snapshot Metrics() const;
   double model_open_s() const { return model_open_s_; }
@@ -67,8 +65,8 @@ class Client {
   bool IsOrdinary(int32_t id) const;
   uint64_t NextRandom();
 
-  llm_model* model_ = nullptr;
-  llm_engine* engine_ = nullptr;
+  inlay::Model model_;
+  inlay::Engine engine_;
   llm_model_info info_ = {};
   double model_open_s_ = 0, engine_open_s_ = 0;
   bool manual_drive_;

@@ -8,22 +8,12 @@
 
 #include "bench_client.h"
 #include "bench_flags.h"
+#include "common/text.h"
 #include "workloads.h"
 
 namespace {
 
-// Paths and names come from the command line and the file: quotes, backslashes and control
-// characters get their escapes.
-std::string JsonString(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    char escape[8];
-    std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(c) & 0xFF);
-    const bool plain = c != '"' && c != '\\' && static_cast<unsigned char>(c) >= 0x20;
-    out += plain ? std::string(1, c) : std::string(escape);
-  }
-  return out + "\"";
-}
+using tools::JsonString;
 
 std::string Text(llm_string string) { return {string.data, string.size}; }
 
@@ -37,10 +27,10 @@ void Print(const bench::Flags& flags, const bench::Client& client, const bench::
   const llm_model_info& info = client.info();
   const llm_metrics_snapshot metrics = client.Metrics();
   std::printf("{\"engine\": \"inlay\", \"workload\": %s, \"model\": %s, \"kernels\": %s, ",
-              JsonString(flags.workload).c_str(), JsonString(flags.model).c_str(),
+              JsonString(flags.workload).c_str(), JsonString(flags.open.model).c_str(),
               JsonString(Text(info.kernels)).c_str());
   std::printf("\"threads\": %u, \"kv_dtype\": \"%s\", \"streams\": %u, \"prompt_tokens\": %u, ",
-              flags.threads, flags.kv_dtype.c_str(), flags.streams, flags.prompt_tokens);
+              flags.open.threads, flags.open.kv_dtype.c_str(), flags.streams, flags.prompt_tokens);
   std::printf("\"tokens\": %llu, \"seconds\": %.6f, \"tokens_per_s\": %.3f, \"ttft_s\": %.6f, ",
               static_cast<unsigned long long>(result.tokens), result.seconds,
               static_cast<double>(result.tokens) / result.seconds, result.ttft_s);
@@ -62,6 +52,7 @@ void Print(const bench::Flags& flags, const bench::Client& client, const bench::
 int main(int argc, char** argv) {
   const bench::Flags flags = bench::ParseFlags(argc, argv);
   bench::Client client(flags, bench::CapacityFor(flags));
+  const tools::MetricsExport metrics(flags.metrics, client.engine());
   if (flags.warm_up) bench::WarmUp(&client);
   for (unsigned run = 0; run < flags.repeat; ++run)
     Print(flags, client, bench::RunWorkload(flags, &client));

@@ -97,10 +97,9 @@ PrefixNodeId PrefixCache::NewNode(const Hash128& key, PrefixNodeId parent, int32
 }
 
 PrefixNodeId PrefixCache::AddRoot(absl::string_view salt, uint64_t adapter_id) {
-  RootIdentity identity{std::string(salt), adapter_id};
-  const PrefixNodeId node = NewNode(RootKey(salt, adapter_id), kNoPrefixNode, 0);
-  roots_.emplace(node, std::move(identity));
-  return node;
+  // What can fail comes first.
+  roots_.emplace(free_node_, RootIdentity{std::string(salt), adapter_id});
+  return NewNode(RootKey(salt, adapter_id), kNoPrefixNode, 0);
 }
 
 PrefixNodeId PrefixCache::AddChild(PrefixNodeId parent, absl::Span<const int32_t> tokens) {

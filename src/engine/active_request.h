@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "src/engine/delivery.h"
+#include "src/engine/embed.h"
 #include "src/engine/queue_place.h"
 #include "src/engine/score.h"
 #include "src/sequence/sequence.h"
@@ -27,6 +28,10 @@ struct ActiveRequest : Sequence {
   ActiveRequest& operator=(const ActiveRequest&) = delete;
 
   bool open() const { return reason == FinishReason::kNone; }
+  // Draws tokens, as neither a score nor an embedding does.
+  bool generates() const { return score == nullptr && embed == nullptr; }
+  // Log-probabilities of the prompt are wanted, and not all staged yet.
+  bool tells_prompt() const { return generates() && score_begin >= 0; }
 
   StopCriteria stop;
   Detokenizer detokenizer;
@@ -34,9 +39,11 @@ struct ActiveRequest : Sequence {
   std::shared_ptr<EventSink> sink;
   QueuePlace place;
 
-  std::shared_ptr<ScoreSink> score;  // null: it generates
+  std::shared_ptr<ScoreSink> score;  // at most one of the two is set
+  std::shared_ptr<EmbedSink> embed;
 
   Delta staged;            // of this step, not yet delivered
+  Delta staged_prompt;     // likewise: PROMPT, which goes before
   bool scheduled = false;  // the scheduler knows it
   bool paused = false;     // its reader is too slow: out of the scheduler until it has read
 

@@ -54,8 +54,8 @@ absl::Status CompletionQueue::TakeAll(size_t capacity, int64_t timeout_ns) {
   if (!HasReady() && timeout_ns != 0) {
     WaitDeadline(timeout_ns).Wait(&ready_, &lock, [this] { return HasReady(); });
   }
-  // An outbox holds at most two events: its delta and its FINISHED.
-  const size_t wanted = std::min(capacity, 2 * num_ready());
+  // An outbox holds at most three events: prompt, tokens, and its FINISHED.
+  const size_t wanted = std::min(capacity, 3 * num_ready());
   try {
     lent_.reserve(wanted);
   } catch (const std::bad_alloc&) {

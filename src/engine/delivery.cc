@@ -8,13 +8,14 @@ namespace llm {
 
 Event TakenEvent::View() const {
   Event event;
-  event.type = finished ? EventType::kFinished : EventType::kTokens;
+  event.type = finished ? EventType::kFinished : prompt ? EventType::kPrompt : EventType::kTokens;
   event.id = outbox->id;
   event.user_data = outbox->user_data;
   event.text = delta.text;
   event.token_ids = delta.token_ids;
   event.logprobs = delta.logprobs;
-  event.logprobs_per_token = outbox->logprobs_per_token;
+  event.logprobs_per_token =
+      prompt ? outbox->prompt_logprobs_per_token : outbox->logprobs_per_token;
   if (finished) {  // nothing writes to the outbox after its finish was taken
     event.reason = outbox->finish.reason;
     event.status = outbox->finish.status;
@@ -27,19 +28,19 @@ Event TakenEvent::View() const {
 
 EventSink::~EventSink() { CloseLocked(); }
 
-void EventSink::Push(const std::shared_ptr<Outbox>& outbox, Delta* delta) {
+void EventSink::PushTo(const std::shared_ptr<Outbox>& outbox, Delta* pending, Delta* delta) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (closed_ || delta->empty()) {
     delta->Clear();
     return;
   }
-  if (outbox->pending.empty()) {
-    std::swap(outbox->pending, *delta);
+  if (pending->empty()) {
+    std::swap(*pending, *delta);
   } else {
-    outbox->pending.Append(*delta);
+    pending->Append(*delta);
   }
   delta->Clear();
-  outbox->pending_bytes.store(outbox->pending.size_bytes());
+  outbox->pending_bytes.store(outbox->CountPendingBytes());
   List(outbox);
 }
 
@@ -72,12 +73,15 @@ void EventSink::TakeOne(TakenEvent* taken) {
   Outbox* outbox = head_.get();
   taken->outbox = head_;
   taken->delta.Clear();
-  taken->finished = outbox->pending.empty();
+  taken->prompt = !outbox->pending_prompt.empty();
+  Delta* pending = taken->prompt ? &outbox->pending_prompt : &outbox->pending;
+  taken->finished = pending->empty();
   if (!taken->finished) {
-    std::swap(taken->delta, outbox->pending);
-    outbox->pending_bytes.store(0);
+    std::swap(taken->delta, *pending);
+    outbox->pending_bytes.store(outbox->CountPendingBytes());
+    if (!outbox->pending.empty()) return;  // stays first: its tokens come next
     taken->wake = outbox->wake_when_taken.exchange(false);
-    if (outbox->has_finish) return;  // stays first: its FINISHED comes next
+    if (outbox->has_finish) return;  // likewise its FINISHED
   }
   outbox->listed = false;
   --num_ready_;
@@ -89,6 +93,7 @@ void EventSink::CloseLocked() {
   closed_ = true;
   while (head_ != nullptr) {  // a loop, since a chain of destructors could be deep
     head_->listed = false;
+    head_->pending_prompt.Clear();
     head_->pending.Clear();
     head_->pending_bytes.store(0);
     // A paused request runs on, for nobody. The waker's mutex is a leaf: taking it here is safe.

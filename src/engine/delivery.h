@@ -21,10 +21,12 @@ struct Outbox {
   uint64_t id = 0;
   void* user_data = nullptr;
   int32_t logprobs_per_token = 0;
+  int32_t prompt_logprobs_per_token = 0;
   EventHandler handler;
   std::shared_ptr<Waker> waker;  // of the engine
 
   // Guarded by the sink's mutex.
+  Delta pending_prompt;  // taken before `pending`, as an event of its own
   Delta pending;
   bool has_finish = false;
   FinishRecord finish;
@@ -37,12 +39,16 @@ struct Outbox {
   std::atomic<bool> wake_when_taken{false};  // the engine paused the request
   std::atomic<bool> cancel_requested{false};
   std::atomic<bool> callback_threw{false};
+
+  // REQUIRES: the sink's mutex.
+  size_t CountPendingBytes() const { return pending_prompt.size_bytes() + pending.size_bytes(); }
 };
 
 // One event taken out of its outbox; owns what the event lends.
 struct TakenEvent {
   std::shared_ptr<Outbox> outbox;
   Delta delta;
+  bool prompt = false;
   bool finished = false;
   bool wake = false;  // call outbox->waker->Wake() once no lock is held
 
@@ -58,7 +64,13 @@ class EventSink {
 
   // Adds `delta` to what is pending and clears it. Throws std::bad_alloc with nothing changed. A
   // closed sink drops it.
-  void Push(const std::shared_ptr<Outbox>& outbox, Delta* delta);
+  void Push(const std::shared_ptr<Outbox>& outbox, Delta* delta) {
+    PushTo(outbox, &outbox->pending, delta);
+  }
+  // The same for a PROMPT event. REQUIRES: no tokens were pushed before.
+  void PushPrompt(const std::shared_ptr<Outbox>& outbox, Delta* delta) {
+    PushTo(outbox, &outbox->pending_prompt, delta);
+  }
   // Adds the last event; allocates nothing and cannot fail.
   void Finish(const std::shared_ptr<Outbox>& outbox, const FinishRecord& finish,
               absl::string_view message);
@@ -81,6 +93,7 @@ class EventSink {
   std::mutex mutex_;
 
  private:
+  void PushTo(const std::shared_ptr<Outbox>& outbox, Delta* pending, Delta* delta);
   void List(const std::shared_ptr<Outbox>& outbox);
 
   std::shared_ptr<Outbox> head_;

@@ -15,6 +15,7 @@ StepLoopOptions LoopOptions(const EngineParts& parts, const EngineOptions& optio
   StepLoopOptions loop;
   loop.max_step_tokens = options.max_step_tokens;
   loop.vocab_size = parts.text.vocab_size;
+  loop.hidden_size = parts.text.hidden_size;
   loop.max_pending_bytes = options.max_pending_bytes;
   return loop;
 }

@@ -17,6 +17,7 @@
 #include "src/base/trace.h"
 #include "src/engine/callback_dispatcher.h"
 #include "src/engine/completion_queue.h"
+#include "src/engine/embed.h"
 #include "src/engine/metrics.h"
 #include "src/engine/metrics_text.h"
 #include "src/engine/model_text.h"
@@ -68,6 +69,8 @@ class Engine {
   // are there. Manual drive: steps the engine itself. Errors as Submit's; CANCELLED by the handler
   // or shutdown; FAILED_PRECONDITION inside a step of this engine.
   absl::StatusOr<std::vector<float>> Score(const ScoreSpec& score);
+  // The pooled hidden state of a text, [hidden_size]. As Score in all else.
+  absl::StatusOr<std::vector<float>> Embed(const EmbedSpec& embed);
   // Manual drive: one step and the callbacks that it made due, on this thread. False when there was
   // nothing to do.
   absl::StatusOr<bool> Step();
@@ -105,7 +108,10 @@ class Engine {
   int64_t TokenBound(const RequestSpec& spec, size_t text_bytes) const;
   std::shared_ptr<Outbox> MakeOutbox(const RequestSpec& spec) const;
 
-  absl::Status WaitForScore(const RequestSpec& spec, uint64_t id);  // score.cc
+  // score.cc
+  absl::Status CheckMayWait(absl::string_view call) const;
+  absl::Status SubmitAndWait(RequestSpec* spec);
+  absl::Status WaitForFinish(const RequestSpec& spec, uint64_t id);
   absl::Status ShutdownManual(int64_t timeout_ns);
   absl::Status ShutdownThreads(int64_t timeout_ns);
 

@@ -63,6 +63,12 @@ absl::Status Engine::SubmitReserved(const RequestSpec& spec, QueuePlace place, u
   active->outbox = MakeOutbox(spec);
   active->score = spec.score;
   if (spec.score != nullptr) active->score_begin = spec.score->begin();
+  if (spec.num_prompt_logprobs >= 0) active->score_begin = 0;
+  active->embed = spec.embed;
+  if (spec.embed != nullptr) {
+    active->wants_hidden = true;
+    active->score_begin = spec.embed->begin(active->num_tokens());
+  }
   if (spec.handler.call != nullptr) {
     active->sink = dispatcher_;
   } else {
@@ -85,7 +91,9 @@ absl::StatusOr<Request> Engine::MakeRequest(const RequestSpec& spec, QueuePlace*
         absl::StrCat("prompt: ", prompt_tokens, " tokens leave no room for output in a context of ",
                      options_.max_context_tokens));
   }
-  LLM_RETURN_IF_ERROR(parts_.scheduler->CheckFits(prompt_tokens, max_new_tokens));
+  // An embedding takes no place behind its text: a whole context can be embedded.
+  const int64_t spare = spec.embed != nullptr && prompt_tokens > 1 ? 1 : 0;
+  LLM_RETURN_IF_ERROR(parts_.scheduler->CheckFits(prompt_tokens - spare, max_new_tokens));
   if (spec.sampling.min_new_tokens > max_new_tokens) {
     return absl::InvalidArgumentError(absl::StrCat("min_new_tokens: ", spec.sampling.min_new_tokens,
                                                    " exceeds max_new_tokens ", max_new_tokens));
@@ -106,6 +114,7 @@ absl::StatusOr<Request> Engine::MakeRequest(const RequestSpec& spec, QueuePlace*
   request.cache_salt = spec.cache_salt;
   request.trace_id = spec.trace_id;
   request.use_prefix_cache = spec.use_prefix_cache;
+  request.num_prompt_logprobs = std::min(spec.num_prompt_logprobs, parts_.text.vocab_size);
   return request;
 }
 
@@ -161,6 +170,10 @@ std::shared_ptr<Outbox> Engine::MakeOutbox(const RequestSpec& spec) const {
   outbox->waker = queue_.waker();
   if (spec.sampling.num_logprobs >= 0) {
     outbox->logprobs_per_token = 1 + std::min(spec.sampling.num_logprobs, parts_.text.vocab_size);
+  }
+  if (spec.num_prompt_logprobs >= 0) {
+    outbox->prompt_logprobs_per_token =
+        1 + std::min(spec.num_prompt_logprobs, parts_.text.vocab_size);
   }
   outbox->message.reserve(kMessageBytes);
   return outbox;

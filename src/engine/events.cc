@@ -2,19 +2,9 @@
 // changes.
 #include "src/engine/events.h"
 
-#include <algorithm>
+#include "src/base/reserve.h"
 
 namespace llm {
-namespace {
-
-// Doubles, since reserving the exact size each time would make appending quadratic.
-template <typename Container>
-void ReserveMore(Container* container, size_t more) {
-  const size_t needed = container->size() + more;
-  if (needed > container->capacity()) container->reserve(std::max(needed, 2 * container->size()));
-}
-
-}  // namespace
 
 void Delta::Clear() {
   token_ids.clear();
@@ -23,9 +13,9 @@ void Delta::Clear() {
 }
 
 void Delta::Append(const Delta& other) {
-  ReserveMore(&token_ids, other.token_ids.size());
-  ReserveMore(&text, other.text.size());
-  ReserveMore(&logprobs, other.logprobs.size());
+  ReserveTotal(&token_ids, token_ids.size() + other.token_ids.size());
+  ReserveTotal(&text, text.size() + other.text.size());
+  ReserveTotal(&logprobs, logprobs.size() + other.logprobs.size());
   token_ids.insert(token_ids.end(), other.token_ids.begin(), other.token_ids.end());
   text.append(other.text);
   logprobs.insert(logprobs.end(), other.logprobs.begin(), other.logprobs.end());

@@ -14,7 +14,7 @@
 
 namespace llm {
 
-enum class EventType : uint32_t { kTokens = 1, kFinished = 3 };
+enum class EventType : uint32_t { kTokens = 1, kFinished = 3, kPrompt = 4 };
 
 // Laid out as llm_request_stats (capi/abi_layout.cc asserts it), so that an event can lend it as it
 // is.

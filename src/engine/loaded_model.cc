@@ -9,6 +9,7 @@
 #include "src/base/float_state.h"
 #include "src/base/status_macros.h"
 #include "src/base/thread_pool.h"
+#include "src/engine/check_vocabulary.h"
 #include "src/engine/end_ids.h"
 #include "src/engine/system_limits.h"
 #include "src/engine/tokenizer_from_gguf.h"
@@ -45,29 +46,45 @@ absl::StatusOr<std::shared_ptr<const LoadedModel>> LoadedModel::Open(
   const absl::StatusOr<absl::string_view> name = source->metadata().GetString("general.name");
   if (name.ok()) loaded->name_ = std::string(*name);
   LLM_RETURN_IF_ERROR(loaded->LoadText(*source, options));
+  LLM_ASSIGN_OR_RETURN(const ModelConfig read, ReadModelConfig(*source));
+  LLM_RETURN_IF_ERROR(CheckVocabulary(where, *loaded->tokenizer_, read.vocab_size));
 
+  LLM_RETURN_IF_ERROR(options.header_only ? loaded->PlanWeights(*source, options)
+                                          : loaded->LoadWeights(*source, options));
+  const ModelConfig& config = loaded->model_->config;
+  loaded->text_.vocab_size = config.vocab_size;
+  loaded->listing_ = ListModel(*source);
+  loaded->text_.hidden_size = config.hidden_size;
+  options.logger.Info("model ", loaded->name_, ": ", config.architecture, ", ", config.num_layers,
+                      " layers, ", loaded->weights_bytes(), " bytes of weights, kernels ",
+                      loaded->model_->kernels->name);
+  return std::shared_ptr<const LoadedModel>(std::move(loaded));
+}
+
+absl::Status LoadedModel::LoadWeights(const WeightSource& source, const ModelOptions& options) {
   ThreadPoolOptions threads;
   threads.num_threads = options.num_threads > 0 ? options.num_threads : UsableCores();
   LLM_ASSIGN_OR_RETURN(const std::unique_ptr<ThreadPool> pool, ThreadPool::Create(threads));
   WeightsOptions weights;
   LLM_ASSIGN_OR_RETURN(weights.kernels, FindKernels(options.kernels));
   weights.pool = pool.get();
-  weights.allocator = &loaded->allocator_;
-  LLM_ASSIGN_OR_RETURN(loaded->model_,
-                       LoadModel(*source, weights, [&](uint64_t done_bytes, uint64_t total_bytes) {
+  weights.allocator = &allocator_;
+  LLM_ASSIGN_OR_RETURN(model_,
+                       LoadModel(source, weights, [&](uint64_t done_bytes, uint64_t total_bytes) {
                          return Report(options, done_bytes, total_bytes);
                        }));
-  const ModelConfig& config = loaded->model_->config;
-  if (loaded->tokenizer_->vocab_size() < config.vocab_size) {
-    return absl::InvalidArgumentError(absl::StrCat(where, ": the tokenizer has ",
-                                                   loaded->tokenizer_->vocab_size(),
-                                                   " tokens, the embedding ", config.vocab_size));
-  }
-  loaded->text_.vocab_size = config.vocab_size;
-  options.logger.Info("model ", loaded->name_, ": ", config.architecture, ", ", config.num_layers,
-                      " layers, ", loaded->weights_bytes(), " bytes of weights, kernels ",
-                      loaded->model_->kernels->name);
-  return std::shared_ptr<const LoadedModel>(std::move(loaded));
+  weights_bytes_ = model_->weights.storage.size();
+  return absl::OkStatus();
+}
+
+absl::Status LoadedModel::PlanWeights(const WeightSource& source, const ModelOptions& options) {
+  header_only_ = true;
+  auto model = std::make_unique<Model>();
+  LLM_ASSIGN_OR_RETURN(model->config, ReadModelConfig(source));
+  LLM_ASSIGN_OR_RETURN(model->kernels, FindKernels(options.kernels));
+  LLM_ASSIGN_OR_RETURN(weights_bytes_, WeightsBytes(source, model->config, *model->kernels));
+  model_ = std::move(model);
+  return absl::OkStatus();
 }
 
 absl::Status LoadedModel::LoadText(const WeightSource& source, const ModelOptions& options) {

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "src/base/log.h"
+#include "src/engine/model_listing.h"
 #include "src/engine/model_text.h"
 #include "src/loader/gguf_reader.h"
 #include "src/loader/model_file.h"
@@ -29,6 +30,7 @@ struct ModelOptions {
   uint64_t max_template_bytes = ChatTemplateLimits().max_template_bytes;
   ProgressCallback progress = nullptr;
   void* progress_user_data = nullptr;
+  bool header_only = false;  // no weights are read, and no engine can serve the model
 };
 
 class LoadedModel {
@@ -46,11 +48,15 @@ class LoadedModel {
   const ModelText& text() const { return text_; }
   const std::string& name() const { return name_; }
   bool float_activations() const { return float_activations_; }
-  uint64_t weights_bytes() const { return model_->weights.storage.size(); }
+  bool header_only() const { return header_only_; }
+  uint64_t weights_bytes() const { return weights_bytes_; }  // header_only: what they would take
+  const ModelListing& listing() const { return listing_; }
 
  private:
   LoadedModel() = default;
   absl::Status LoadText(const WeightSource& source, const ModelOptions& options);
+  absl::Status LoadWeights(const WeightSource& source, const ModelOptions& options);
+  absl::Status PlanWeights(const WeightSource& source, const ModelOptions& options);
 
   Allocator allocator_;  // outlives the weights
   std::unique_ptr<const Model> model_;
@@ -58,7 +64,10 @@ class LoadedModel {
   std::unique_ptr<const ChatTemplate> chat_template_;
   ModelText text_;
   std::string name_;
+  ModelListing listing_;
+  uint64_t weights_bytes_ = 0;
   bool float_activations_ = false;
+  bool header_only_ = false;
 };
 
 }  // namespace llm

@@ -9,6 +9,7 @@
 #include "kernels/kernel_table.h"
 #include "src/base/math.h"
 #include "src/base/status_macros.h"
+#include "src/engine/check_vocabulary.h"
 #include "src/engine/engine_plan.h"
 #include "src/engine/system_limits.h"
 #include "src/engine/tokenizer_from_gguf.h"
@@ -25,11 +26,9 @@ absl::Status CheckLimit(const ModelOptions& options, const LoadBytes& bytes) {
 }
 
 // The tables are built and measured: the header holds all that they are made from.
-absl::StatusOr<uint64_t> TokenizerBytes(const Metadata& metadata) {
+absl::StatusOr<std::unique_ptr<Tokenizer>> BuildTokenizer(const Metadata& metadata) {
   LLM_ASSIGN_OR_RETURN(TokenizerSpec spec, TokenizerSpecFromGguf(metadata));
-  LLM_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
-                       Tokenizer::Create(std::move(spec)));
-  return tokenizer->size_bytes();
+  return Tokenizer::Create(std::move(spec));
 }
 
 uint64_t EventBytes(const OpenOptions& options) {
@@ -45,11 +44,15 @@ uint64_t EventBytes(const OpenOptions& options) {
 
 absl::StatusOr<MemoryPlan> PlanMemory(std::unique_ptr<ModelFile> file, const ModelOptions& model,
                                       const OpenOptions& engine) {
+  const std::string where = file->name();
   LLM_ASSIGN_OR_RETURN(const std::unique_ptr<WeightSource> source,
                        OpenGguf(std::move(file), model.limits));
   MemoryPlan plan;
-  LLM_ASSIGN_OR_RETURN(plan.tokenizer_bytes, TokenizerBytes(source->metadata()));
+  LLM_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
+                       BuildTokenizer(source->metadata()));
+  plan.tokenizer_bytes = tokenizer->size_bytes();
   LLM_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(*source));
+  LLM_RETURN_IF_ERROR(CheckVocabulary(where, *tokenizer, config.vocab_size));
   LLM_ASSIGN_OR_RETURN(const KernelTable* kernels, FindKernels(model.kernels));
   const int threads = model.num_threads > 0 ? model.num_threads : UsableCores();
   LLM_ASSIGN_OR_RETURN(const LoadBytes load, PlanLoad(*source, config, *kernels, threads));

@@ -18,6 +18,7 @@ struct ModelText {
   const Tokenizer* tokenizer = nullptr;
   const ChatTemplate* chat_template = nullptr;  // null: the model has none
   int32_t vocab_size = 0;                       // of the logits; ids are below it
+  int32_t hidden_size = 0;                      // of an embedding
   std::vector<int32_t> end_ids;
 };
 

@@ -60,6 +60,10 @@ EngineOptions MakeEngineOptions(const EnginePlan& plan, const OpenOptions& optio
 absl::StatusOr<std::unique_ptr<Engine>> OpenEngine(std::shared_ptr<const LoadedModel> model,
                                                    const OpenOptions& options) {
   const ScopedFloatState float_state;
+  if (model->header_only()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "model ", model->name(), ": opened with header_only, it has no weights to serve"));
+  }
   const Model& weights = model->model();
   const int64_t available = AvailableMemoryBytes();
   LLM_ASSIGN_OR_RETURN(EnginePlan plan, PlanEngine(weights.config, *weights.kernels,

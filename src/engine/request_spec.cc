@@ -84,11 +84,17 @@ absl::Status CheckSampling(const SamplingParams& sampling) {
   return absl::OkStatus();
 }
 
+absl::Status CheckPromptLogprobs(int32_t count) {
+  if (count >= -1 && count <= 20) return absl::OkStatus();
+  return Invalid("num_prompt_logprobs", absl::StrCat(count, " is outside [0, 20]"));
+}
+
 }  // namespace
 
 absl::Status ValidateSpec(const RequestSpec& spec, const ModelText& model) {
   LLM_RETURN_IF_ERROR(CheckPrompt(spec, model.vocab_size));
   LLM_RETURN_IF_ERROR(CheckSampling(spec.sampling));
+  LLM_RETURN_IF_ERROR(CheckPromptLogprobs(spec.num_prompt_logprobs));
   LLM_RETURN_IF_ERROR(CheckBias(spec.sampling.logit_bias, model.vocab_size));
   LLM_RETURN_IF_ERROR(CheckIds("stop_ids", spec.stop_ids, model.vocab_size));
   for (size_t i = 0; i < spec.stop_strings.size(); ++i) {

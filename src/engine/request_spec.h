@@ -16,6 +16,7 @@
 
 namespace llm {
 
+class EmbedSink;
 class ScoreSink;
 
 enum class PromptKind { kNone, kText, kChat, kIds };
@@ -35,6 +36,7 @@ struct RequestSpec {
   std::vector<std::string> bad_words;  // tokenized into sampling.bad_words
   bool render_special = false;
   bool use_prefix_cache = true;
+  int32_t num_prompt_logprobs = -1;  // as of Request
   int32_t priority = 0;
   int64_t first_token_timeout_ns = 0;  // from submit; 0: none
   int64_t completion_timeout_ns = 0;
@@ -43,7 +45,9 @@ struct RequestSpec {
   EventHandler handler;                    // call != nullptr: events go there, else to
   std::shared_ptr<CompletionQueue> queue;  // this; null: the engine's
   void* user_data = nullptr;
-  std::shared_ptr<ScoreSink> score;  // set: the prompt is scored, and nothing generated
+  // At most one of the two is set: the prompt is scored, or embedded, and nothing generated.
+  std::shared_ptr<ScoreSink> score;
+  std::shared_ptr<EmbedSink> embed;
 };
 
 // INVALID_ARGUMENT naming the field, as llm_request calls it.

@@ -45,27 +45,34 @@ void ScoreSink::Abandon() {
 }
 
 absl::StatusOr<std::vector<float>> Engine::Score(const ScoreSpec& score) {
-  if (InStep() || (options_.manual && dispatcher_->InCallback())) {
-    return absl::FailedPreconditionError("score: called inside a step of this engine");
-  }
+  LLM_RETURN_IF_ERROR(CheckMayWait("score"));
   RequestSpec spec;
   spec.prompt_kind = score.prompt_kind;
   spec.text = score.text;
   spec.prompt_ids = score.ids;
   spec.parse_special = score.parse_special;
-  spec.max_new_tokens = 1;  // the last token's place, which nothing is written to
-  spec.use_prefix_cache = false;
   spec.priority = score.priority;
-  spec.queue = std::make_shared<CompletionQueue>(options_.manual);
   spec.score = std::make_shared<ScoreSink>(score.first, score.handler);
-  uint64_t id = 0;
-  LLM_RETURN_IF_ERROR(Submit(spec, &id));
-  LLM_RETURN_IF_ERROR(WaitForScore(spec, id));
+  LLM_RETURN_IF_ERROR(SubmitAndWait(&spec));
   return spec.score->TakeLogprobs();
 }
 
+absl::Status Engine::CheckMayWait(absl::string_view call) const {
+  if (!InStep() && !(options_.manual && dispatcher_->InCallback())) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(call, ": called inside a step of this engine"));
+}
+
+absl::Status Engine::SubmitAndWait(RequestSpec* spec) {
+  spec->max_new_tokens = 1;  // the place behind the text, which nothing is written to
+  spec->use_prefix_cache = false;
+  spec->queue = std::make_shared<CompletionQueue>(options_.manual);
+  uint64_t id = 0;
+  LLM_RETURN_IF_ERROR(Submit(*spec, &id));
+  return WaitForFinish(*spec, id);
+}
+
 // Manual drive: this thread runs the steps, of all requests.
-absl::Status Engine::WaitForScore(const RequestSpec& spec, uint64_t id) {
+absl::Status Engine::WaitForFinish(const RequestSpec& spec, uint64_t id) {
   bool finished = false;
   absl::Status result;
   while (true) {
@@ -80,7 +87,7 @@ absl::Status Engine::WaitForScore(const RequestSpec& spec, uint64_t id) {
     if (finished) return result;
     if (stepped.ok()) stepped = polled;
     if (stepped.ok()) continue;
-    spec.score->Abandon();
+    if (spec.score != nullptr) spec.score->Abandon();
     (void)Cancel(id);
     return stepped;
   }

@@ -16,6 +16,12 @@ absl::Status CheckFinite(absl::Span<const int32_t> argmax) {
   return finite ? absl::OkStatus() : absl::InternalError("logits are not finite");
 }
 
+// Whether the next token is drawn from the chunk's last row.
+bool Samples(const ScheduledChunk& chunk) {
+  return RequestOf(chunk.sequence)->generates() &&
+         chunk.begin + chunk.length == chunk.sequence->num_tokens();
+}
+
 }  // namespace
 
 // Whatever goes wrong here leaves the sequences alone: the step can still be rolled back.
@@ -38,37 +44,57 @@ absl::Status StepLoop::Compute(const StepPlan& plan) {
   }
 }
 
-absl::Status StepLoop::SampleRows(const StepPlan& plan) {
-  NvtxRange range("sample");
+absl::Status StepLoop::CheckRows(const StepPlan& plan) const {
   if (logits_.vocab_size != options_.vocab_size) {
     return absl::InternalError(absl::StrCat("the runner gave ", logits_.vocab_size,
                                             " logits a row, expected ", options_.vocab_size));
   }
   int64_t wanted = 0;
-  for (const ScheduledChunk& chunk : plan.chunks) wanted += chunk.num_logits;
+  int64_t wanted_hidden = 0;
+  for (const ScheduledChunk& chunk : plan.chunks) {
+    wanted += chunk.num_logits;
+    wanted_hidden += chunk.num_hidden;
+  }
   if (wanted != logits_.rows) {
     return absl::InternalError(absl::StrCat("the runner gave ", logits_.rows,
                                             " rows of logits, the plan asked for ", wanted));
   }
+  if (wanted_hidden != 0 &&
+      (wanted_hidden != logits_.hidden_rows || logits_.hidden_size != options_.hidden_size)) {
+    return absl::InternalError(absl::StrCat(
+        "the runner gave ", logits_.hidden_rows, " hidden states of ", logits_.hidden_size,
+        ", expected ", wanted_hidden, " of ", options_.hidden_size));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StepLoop::SampleRows(const StepPlan& plan) {
+  NvtxRange range("sample");
+  LLM_RETURN_IF_ERROR(CheckRows(plan));
   rows_.clear();
   size_t row = 0;
+  size_t hidden_row = 0;
   for (size_t i = 0; i < plan.chunks.size(); ++i) {
     const ScheduledChunk& chunk = plan.chunks[i];
     row += static_cast<size_t>(chunk.num_logits);
-    if (chunk.num_logits == 0) continue;
-    if (RequestOf(chunk.sequence)->score != nullptr) {
-      const absl::Status finite = CheckFinite(logits_.argmax.subspan(
-          row - static_cast<size_t>(chunk.num_logits), static_cast<size_t>(chunk.num_logits)));
+    if (chunk.num_hidden > 0) {
+      const absl::Status finite = CheckHidden(hidden_row, chunk.num_hidden);
       if (!finite.ok()) rows_.push_back({i, finite});
-      continue;
+      hidden_row += static_cast<size_t>(chunk.num_hidden);
     }
+    if (chunk.num_logits == 0) continue;
+    const absl::Status finite = CheckFinite(logits_.argmax.subspan(
+        row - static_cast<size_t>(chunk.num_logits), static_cast<size_t>(chunk.num_logits)));
+    if (!finite.ok()) rows_.push_back({i, finite});
+    if (!finite.ok() || !Samples(chunk)) continue;
     rows_.push_back({i, SampleRow(chunk, row - 1)});
     // Room for the token now: commit must not fail for want of it.
     std::vector<int32_t>& tokens = chunk.sequence->tokens;
     if (tokens.size() == tokens.capacity()) tokens.reserve(2 * tokens.size());
   }
   touched_.clear();
-  touched_.reserve(rows_.size());
+  touched_.reserve(2 * plan.chunks.size());  // by a token, and by its prompt
+  chunks_ = plan.chunks;
   return absl::OkStatus();
 }
 
@@ -110,18 +136,20 @@ void StepLoop::Commit(StepPlan* plan) {
   NvtxRange range("commit");
   num_failures_ = 0;
   CountStep(*plan);
-  const std::vector<ScheduledChunk> all = plan->chunks;
   DropFailedRows(plan);
   scheduler_->Commit(*plan);
+  CommitPrompts(chunks_);
   for (SampledRow& row : rows_) {
-    ActiveRequest* request = RequestOf(all[row.chunk].sequence);
+    ActiveRequest* request = RequestOf(chunks_[row.chunk].sequence);
+    if (!request->open()) continue;  // no memory for its prompt
     if (row.token.ok()) {
       CommitRow(request, *row.token);
     } else {
       End(request, FinishReason::kError, row.token.status());
     }
   }
-  CommitScores(all);
+  CommitScores(chunks_);
+  CommitEmbeddings(chunks_);
 }
 
 // A row without a token fails its request alone. Its chunk leaves the plan before the scheduler

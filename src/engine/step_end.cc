@@ -87,10 +87,12 @@ void StepLoop::SweepEnded() {
 void StepLoop::PushDeltas() {
   for (ActiveRequest* request : touched_) {
     try {
+      request->sink->PushPrompt(request->outbox, &request->staged_prompt);
       request->sink->Push(request->outbox, &request->staged);
     } catch (const std::bad_alloc&) {
       // The delta is lost, so nothing may follow it: the request ends here, whatever it had come
       // to.
+      request->staged_prompt.Clear();
       request->staged.Clear();
       const FinishReason before = request->reason;
       End(request, FinishReason::kError, out_of_memory_);
@@ -174,16 +176,18 @@ void StepLoop::HandleFailedStep(const StepPlan& plan, const absl::Status& status
            " requests): ", status.message());
   if (num_failures_ < kMaxFailures) return;
   num_failures_ = 0;
-  if (active_.size() == 1) {
+  if (active_.size() <= 1) {
     Fail(absl::InternalError(absl::StrCat("a step with one request left failed ", kMaxFailures,
                                           " times: ", status.message())));
     return;
   }
-  const auto newest = std::max_element(plan.chunks.begin(), plan.chunks.end(),
-                                       [](const ScheduledChunk& a, const ScheduledChunk& b) {
-                                         return a.sequence->request.id < b.sequence->request.id;
-                                       });
-  End(RequestOf(newest->sequence), FinishReason::kError, status);
+  // Without a plan, planning failed: any request may be the one too many.
+  ActiveRequest* newest = plan.chunks.empty() ? active_.back().get() : nullptr;
+  for (const ScheduledChunk& chunk : plan.chunks) {
+    ActiveRequest* request = RequestOf(chunk.sequence);
+    if (newest == nullptr || request->request.id > newest->request.id) newest = request;
+  }
+  End(newest, FinishReason::kError, status);
 }
 
 // Allocates nothing: the reason may be that there is no memory.

@@ -43,10 +43,16 @@ bool StepLoop::RunStep() {
 
 bool StepLoop::RunStepOrThrow() {
   const int64_t start_ns = laps_.Begin();
-  bool worked = Admit();
-  laps_.End(StepPart::kAdmit);
-  StepPlan plan = Schedule();
-  laps_.End(StepPart::kSchedule);
+  StepPlan plan;
+  bool worked = false;
+  try {
+    worked = AdmitAndSchedule(&plan);
+  } catch (
+      const std::bad_alloc&) {  // nothing was planned: what has come in waits for the next step
+    HandleFailedStep(plan, out_of_memory_);
+    Deliver(/*worked=*/true);
+    return true;
+  }
   if (!plan.chunks.empty()) {
     worked = true;
     const absl::Status status = Compute(plan);
@@ -61,6 +67,14 @@ bool StepLoop::RunStepOrThrow() {
     return true;
   }
   Deliver(worked);
+  return worked;
+}
+
+bool StepLoop::AdmitAndSchedule(StepPlan* plan) {
+  const bool worked = Admit();
+  laps_.End(StepPart::kAdmit);
+  *plan = Schedule();
+  laps_.End(StepPart::kSchedule);
   return worked;
 }
 

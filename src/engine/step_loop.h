@@ -27,6 +27,7 @@ namespace llm {
 struct StepLoopOptions {
   int32_t max_step_tokens = 64;
   int32_t vocab_size = 0;
+  int32_t hidden_size = 0;
   size_t max_pending_bytes = size_t{1} << 20;
 };
 
@@ -68,6 +69,7 @@ class StepLoop {
 
   // step_loop.cc
   bool RunStepOrThrow();
+  bool AdmitAndSchedule(StepPlan* plan);
   bool Admit();
   void AdmitOne(ActiveRequest* request);
   void CheckInterrupts(ActiveRequest* request, int64_t now_ns);
@@ -77,13 +79,18 @@ class StepLoop {
 
   // step_compute.cc
   absl::Status Compute(const StepPlan& plan);
+  absl::Status CheckRows(const StepPlan& plan) const;
   absl::Status SampleRows(const StepPlan& plan);
   absl::StatusOr<SampledToken> SampleRow(const ScheduledChunk& chunk, size_t row);
   absl::StatusOr<SampledToken> SampleAdjusted(const Sequence& sequence, const LogitsRow& row);
   void Commit(StepPlan* plan);
   void DropFailedRows(StepPlan* plan) const;
   void CommitRow(ActiveRequest* request, const SampledToken& token);
-  void CommitScores(const std::vector<ScheduledChunk>& chunks);
+  void CommitPrompts(const std::vector<ScheduledChunk>& chunks);  // step_prompt.cc
+  void StagePrompt(ActiveRequest* request, const ScheduledChunk& chunk, size_t row);
+  void CommitScores(const std::vector<ScheduledChunk>& chunks);  // step_score.cc
+  absl::Status CheckHidden(size_t row, int32_t count) const;     // step_embed.cc
+  void CommitEmbeddings(const std::vector<ScheduledChunk>& chunks);
   absl::Status AddScores(ActiveRequest* request, const ScheduledChunk& chunk, size_t row);
   void StageToken(ActiveRequest* request, const SampledToken& token);
   void CountStep(const StepPlan& plan);
@@ -128,6 +135,7 @@ class StepLoop {
   RowAdjuster adjuster_;
   StepLogits logits_;                    // of this step
   std::vector<SampledRow> rows_;         // of this step
+  std::vector<ScheduledChunk> chunks_;   // of this step, failed rows included
   std::vector<ActiveRequest*> touched_;  // of this step: got a token
   int num_failures_ = 0;                 // failed steps in a row
   int32_t last_step_tokens_ = 0;

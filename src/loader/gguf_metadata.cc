@@ -74,7 +74,6 @@ absl::StatusOr<std::unique_ptr<GgufMetadata>> GgufMetadata::Create(HeaderBytes b
                                                                    std::string file_name) {
   std::unique_ptr<GgufMetadata> metadata(
       new GgufMetadata(std::move(bytes), std::move(entries), std::move(file_name)));
-  metadata->index_.reserve(metadata->entries_.size());
   for (const GgufEntry& entry : metadata->entries_) {
     const absl::string_view key = metadata->bytes_.View(entry.key);
     if (!metadata->index_.emplace(key, &entry).second) {

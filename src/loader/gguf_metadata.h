@@ -3,11 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "src/loader/gguf_cursor.h"
 #include "src/loader/gguf_reader.h"
 #include "src/loader/gguf_types.h"
@@ -34,7 +34,7 @@ class GgufMetadata final : public Metadata {
                                                               std::vector<GgufEntry> entries,
                                                               std::string file_name);
 
-  bool Has(absl::string_view key) const override { return index_.contains(key); }
+  bool Has(absl::string_view key) const override { return index_.count(key) > 0; }
   absl::StatusOr<int64_t> GetInt(absl::string_view key) const override;
   absl::StatusOr<double> GetFloat(absl::string_view key) const override;
   absl::StatusOr<bool> GetBool(absl::string_view key) const override;
@@ -58,7 +58,7 @@ class GgufMetadata final : public Metadata {
   const HeaderBytes bytes_;
   const std::vector<GgufEntry> entries_;  // in the order of the file
   const std::string file_name_;
-  absl::flat_hash_map<absl::string_view, const GgufEntry*> index_;  // by key
+  std::map<absl::string_view, const GgufEntry*> index_;  // by key
 };
 
 }  // namespace llm

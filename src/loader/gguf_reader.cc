@@ -3,9 +3,9 @@
 #include "src/loader/gguf_reader.h"
 
 #include <bit>
+#include <map>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "src/base/dcheck.h"
 #include "src/base/math.h"
@@ -37,7 +37,6 @@ class GgufSource final : public WeightSource {
 
   // INVALID_ARGUMENT when a name is there twice.
   absl::Status BuildIndex() {
-    index_.reserve(tensors_.size());
     for (const TensorInfo& tensor : tensors_) {
       if (!index_.emplace(tensor.name, &tensor).second) {
         return absl::InvalidArgumentError(
@@ -69,7 +68,7 @@ class GgufSource final : public WeightSource {
   const std::unique_ptr<ModelFile> file_;
   const std::unique_ptr<GgufMetadata> metadata_;
   const std::vector<TensorInfo> tensors_;
-  absl::flat_hash_map<absl::string_view, const TensorInfo*> index_;  // by name
+  std::map<absl::string_view, const TensorInfo*> index_;  // by name
 };
 
 absl::Status CheckVersion(uint32_t version) {

@@ -23,6 +23,11 @@ struct TensorInfo {
   uint64_t size_bytes = 0;
 };
 
+// "Q4_1".
+inline const char* TypeName(const TensorInfo& tensor) {
+  return GetWeightFormat(tensor.format).name;
+}
+
 // Typed metadata. Getters return NOT_FOUND for a missing key and INVALID_ARGUMENT for one of
 // another type, both naming the key. Integers of any width and sign read as int64 (a uint64 beyond
 // its range is INVALID_ARGUMENT); floats as double.

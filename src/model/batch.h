@@ -21,6 +21,8 @@ struct Batch {
   absl::Span<const int32_t> context_lens;  // [sequences]      keys attended to, this chunk included
   absl::Span<const int32_t>
       logit_rows;  // [sampled]        token indices that need logits, ascending
+  absl::Span<const int32_t>
+      hidden_rows;  // [rows]           token indices whose hidden state is wanted, ascending
   absl::Span<const GroupBatch> groups;  // [kv_groups]
 };
 

@@ -180,23 +180,36 @@ absl::Status Decoder::PostNorm(const float* weight, int64_t rows) {
       stream_);
 }
 
-absl::Status Decoder::Head(const Batch& batch, float* logits) {
-  if (batch.logit_rows.empty()) return absl::OkStatus();
+void Decoder::GatherRows(absl::Span<const int32_t> rows, size_t first) {
   const DecoderWorkspace& ws = workspace_;
   const auto hidden = static_cast<size_t>(config_.hidden_size);
-  for (size_t i = 0; i < batch.logit_rows.size(); ++i) {
-    const auto row = static_cast<size_t>(batch.logit_rows[i]);
-    std::memcpy(ws.head_residual + i * hidden, ws.residual + row * hidden, hidden * sizeof(float));
-    std::memcpy(ws.head_update + i * hidden, ws.update + row * hidden, hidden * sizeof(float));
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const size_t from = static_cast<size_t>(rows[i]) * hidden;
+    const size_t to = (first + i) * hidden;
+    std::memcpy(ws.head_residual + to, ws.residual + from, hidden * sizeof(float));
+    std::memcpy(ws.head_update + to, ws.update + from, hidden * sizeof(float));
   }
-  const Activations normed =
-      Select(ws.head_normed, head_forms_, static_cast<int64_t>(batch.logit_rows.size()));
+}
+
+// Rows of hidden states stand behind those of logits, which alone meet the head.
+absl::Status Decoder::Head(const Batch& batch, float* logits) {
+  const size_t num_logits = batch.logit_rows.size();
+  const size_t num_rows = num_logits + batch.hidden_rows.size();
+  if (num_rows == 0) return absl::OkStatus();
+  const DecoderWorkspace& ws = workspace_;
+  GatherRows(batch.logit_rows, 0);
+  GatherRows(batch.hidden_rows, num_logits);
+  Forms forms = head_forms_;
+  if (num_rows > num_logits) forms.values = true;
+  Activations normed = Select(ws.head_normed, forms, static_cast<int64_t>(num_rows));
   LLM_RETURN_IF_ERROR(kernels_.rms_norm({.input = ws.head_update,
                                          .residual = ws.head_residual,
                                          .weight = model_.weights.output_norm,
                                          .eps = config_.norm_eps,
                                          .output = normed},
                                         stream_));
+  if (num_logits == 0) return absl::OkStatus();
+  normed = Select(ws.head_normed, head_forms_, static_cast<int64_t>(num_logits));
   const LinearOutput head[] = {To({.weight = model_.weights.head}, logits)};
   return kernels_.linear({.activations = normed, .outputs = head}, stream_);
 }

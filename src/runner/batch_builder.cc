@@ -36,6 +36,9 @@ absl::StatusOr<Batch> BatchBuilder::Build(const StepPlan& plan) {
   LLM_RETURN_IF_ERROR(Check(plan));
   int32_t token = 0;
   int32_t num_logits = 0;
+  for (const ScheduledChunk& chunk : plan.chunks) num_logits += chunk.num_logits;
+  int32_t* logit_row = logit_rows_;
+  int32_t* hidden_row = logit_rows_ + num_logits;
   query_start_[0] = 0;
   for (size_t i = 0; i < plan.chunks.size(); ++i) {
     const ScheduledChunk& chunk = plan.chunks[i];
@@ -43,7 +46,8 @@ absl::StatusOr<Batch> BatchBuilder::Build(const StepPlan& plan) {
       token_ids_[token] = chunk.sequence->tokens[Index(chunk.begin + j)];
       positions_[token] = chunk.begin + j;
     }
-    for (int32_t j = chunk.num_logits; j > 0; --j) logit_rows_[num_logits++] = token - j;
+    for (int32_t j = chunk.num_logits; j > 0; --j) *logit_row++ = token - j;
+    for (int32_t j = chunk.num_hidden; j > 0; --j) *hidden_row++ = token - j;
     query_start_[i + 1] = token;
     context_lens_[i] = chunk.begin + chunk.length;
   }
@@ -59,6 +63,7 @@ absl::StatusOr<Batch> BatchBuilder::Build(const StepPlan& plan) {
                .query_start = {query_start_, plan.chunks.size() + 1},
                .context_lens = {context_lens_, plan.chunks.size()},
                .logit_rows = {logit_rows_, Index(num_logits)},
+               .hidden_rows = {logit_rows_ + num_logits, Index(hidden_row - logit_row)},
                .groups = group_batches_};
 }
 
@@ -73,13 +78,14 @@ absl::Status BatchBuilder::Check(const StepPlan& plan) const {
     const int64_t end = int64_t{chunk.begin} + chunk.length;
     if (chunk.sequence == nullptr || chunk.begin < 0 || chunk.length < 1 ||
         end > chunk.sequence->num_tokens() || end > shape_.max_context || chunk.num_logits < 0 ||
-        chunk.num_logits > chunk.length || chunk.sequence->block_tables.size() != groups_.size()) {
+        chunk.num_logits > chunk.length || chunk.num_hidden < 0 ||
+        chunk.num_hidden > chunk.length || chunk.sequence->block_tables.size() != groups_.size()) {
       return absl::InternalError(absl::StrCat("batch: bad chunk of ", chunk.length, " tokens at ",
                                               chunk.begin, " with ", chunk.num_logits,
                                               " logit rows"));
     }
     tokens += chunk.length;
-    logit_rows += chunk.num_logits;
+    logit_rows += int64_t{chunk.num_logits} + chunk.num_hidden;
   }
   if (tokens > shape_.max_tokens || logit_rows > shape_.max_logit_rows) {
     return absl::InternalError(absl::StrCat("batch: ", tokens, " tokens and ", logit_rows,

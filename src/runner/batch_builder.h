@@ -17,7 +17,7 @@ namespace llm {
 struct BatchShape {
   int max_tokens = 0;
   int max_sequences = 0;
-  int max_logit_rows = 0;
+  int max_logit_rows = 0;  // those of hidden states included
   int max_context = 0;
   int block_size = 16;
   std::vector<KvGroupSpec> groups;
@@ -51,7 +51,7 @@ class BatchBuilder {
   int32_t* positions_;
   int32_t* query_start_;
   int32_t* context_lens_;
-  int32_t* logit_rows_;
+  int32_t* logit_rows_;  // [max_logit_rows]: those of logits, then those of hidden states
   std::vector<Group> groups_;
   std::vector<GroupBatch> group_batches_;  // what the batch's span points to
 };

@@ -73,7 +73,11 @@ absl::StatusOr<StepLogits> ModelRunner::Execute(const StepPlan& plan) {
     const NvtxRange range("forward");
     LLM_RETURN_IF_ERROR(decoder_->Forward(batch, kv_views_, logits_));
   }
-  return Measure(static_cast<int64_t>(batch.logit_rows.size()));
+  LLM_ASSIGN_OR_RETURN(StepLogits result, Measure(static_cast<int64_t>(batch.logit_rows.size())));
+  result.hidden = decoder_->HiddenRows(batch);
+  result.hidden_rows = static_cast<int64_t>(batch.hidden_rows.size());
+  result.hidden_size = model_.config.hidden_size;
+  return result;
 }
 
 absl::StatusOr<StepLogits> ModelRunner::Measure(int64_t rows) {

@@ -9,7 +9,8 @@
 
 namespace llm {
 
-// Logits of the rows that the plan asked for, chunk by chunk; valid until the next Execute.
+// Logits and hidden states of the rows that the plan asked for, chunk by chunk; valid until the
+// next Execute.
 struct StepLogits {
   const float* logits = nullptr;        // [rows, vocab_size]
   absl::Span<const int32_t> argmax;     // [rows]; -1: the row is not finite
@@ -17,6 +18,9 @@ struct StepLogits {
   absl::Span<const float> log_sum_exp;  // [rows]
   int64_t rows = 0;
   int64_t vocab_size = 0;
+  const float* hidden = nullptr;  // [hidden_rows, hidden_size], after the final norm
+  int64_t hidden_rows = 0;
+  int64_t hidden_size = 0;
 };
 
 class Runner {

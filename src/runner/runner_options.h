@@ -17,7 +17,7 @@ struct RunnerOptions {
   int block_size = 16;  // tokens; a power of two, at least kKeyTile
   int max_step_tokens = 0;
   int max_sequences = 0;
-  int max_logit_rows = 0;  // of one step: at least max_sequences; more for scoring
+  int max_logit_rows = 0;  // of one step: at least max_sequences; more for scoring and embedding
   int max_context = 0;     // tokens of one sequence
   bool float_activations = false;
   std::vector<int> num_blocks;  // [kv_groups]

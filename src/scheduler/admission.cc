@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "src/base/reserve.h"
 #include "src/cache/window.h"
 #include "src/scheduler/scheduler_impl.h"
 
@@ -42,17 +43,19 @@ void SchedulerImpl::AdmitWaiting(Step* step) {
     // With nothing running every block is available, and CheckFits has promised that this is
     // enough.
     if (!running_.empty() && !MayAdmit(*sequence, match, step->max_tokens)) return;
+    RecordUndo(sequence, /*admitted=*/true, &step->plan);
     waiting_.erase(waiting_.begin());
     sequence->status = SequenceStatus::kRunning;
     Insert(&running_, sequence);
     TakeMatch(match, sequence, &step->plan);
     if (sequence->max_computed_tokens == 0) sequence->stats.first_scheduled_ns = step->now_ns;
-    AddChunk(sequence, ChunkLength(*sequence, *step), /*admitted=*/true, step);
+    AddChunk(sequence, ChunkLength(*sequence, *step), step);
   }
 }
 
 PrefixMatch SchedulerImpl::MatchPrefix(const Sequence& sequence) const {
-  if (!UsesPrefixCache(sequence)) return PrefixMatch();
+  // A hit gives keys and values, but no logits of the tokens that are told or scored.
+  if (!UsesPrefixCache(sequence) || sequence.score_begin >= 0) return PrefixMatch();
   // The last known token is always computed, since its logits choose the next.
   return blocks_.Match(sequence.request.cache_salt, sequence.request.adapter_id, sequence.tokens,
                        sequence.num_tokens() - 1);
@@ -109,6 +112,7 @@ void SchedulerImpl::TakeMatch(PrefixMatch match, Sequence* sequence, StepPlan* p
   blocks_.TakeBlocks(match, &sequence->block_tables);
   sequence->num_computed_tokens = match.num_blocks * options_.block_size + match.partial_tokens;
   const size_t first_copy = plan->block_copies.size();
+  ReserveTotal(&plan->block_copies, first_copy + sequence->block_tables.size());
   for (int g = 0; match.partial_tokens > 0 && g < blocks_.num_groups(); ++g) {
     BlockCopy copy;
     copy.group = g;
@@ -121,8 +125,10 @@ void SchedulerImpl::TakeMatch(PrefixMatch match, Sequence* sequence, StepPlan* p
       blocks_.Enter(match.node, sequence->request.cache_salt, sequence->request.adapter_id);
   for (size_t i = first_copy; i < plan->block_copies.size(); ++i) {
     BlockCopy& copy = plan->block_copies[i];
+    BlockTable& table = sequence->block_tables[static_cast<size_t>(copy.group)];
+    ReserveTotal(&table, table.size() + 1);
     copy.destination = blocks_.Allocate(copy.group);
-    sequence->block_tables[static_cast<size_t>(copy.group)].push_back(copy.destination);
+    table.push_back(copy.destination);
   }
 }
 

@@ -1,7 +1,10 @@
 // How many tokens of each running sequence a step computes.
 #include <algorithm>
+#include <utility>
 
 #include "src/base/dcheck.h"
+#include "src/base/math.h"
+#include "src/base/reserve.h"
 #include "src/scheduler/scheduler_impl.h"
 
 namespace llm {
@@ -16,7 +19,8 @@ void SchedulerImpl::ScheduleRunning(bool decodes, Step* step) {
       continue;
     }
     if (!MakeRoom(sequence, step)) continue;  // it preempted itself: another one has its index now
-    AddChunk(sequence, ChunkLength(*sequence, *step), /*admitted=*/false, step);
+    RecordUndo(sequence, /*admitted=*/false, &step->plan);
+    AddChunk(sequence, ChunkLength(*sequence, *step), step);
     ++i;
   }
 }
@@ -37,7 +41,7 @@ int32_t SchedulerImpl::LongestChunk(const Sequence& sequence) const {
 int32_t SchedulerImpl::FreeLogitRows(const StepPlan& plan) const {
   int32_t rows = std::max(options_.max_logit_rows, options_.max_sequences) -
                  static_cast<int32_t>(running_.size() - plan.chunks.size());
-  for (const ScheduledChunk& chunk : plan.chunks) rows -= chunk.num_logits;
+  for (const ScheduledChunk& chunk : plan.chunks) rows -= chunk.num_logits + chunk.num_hidden;
   return rows;
 }
 
@@ -52,15 +56,22 @@ int32_t SchedulerImpl::ChunkLength(const Sequence& sequence, const Step& step) c
   return std::min(length, unscored + own + std::max(0, extra));
 }
 
-void SchedulerImpl::AddChunk(Sequence* sequence, int32_t length, bool admitted, Step* step) {
-  LLM_DCHECK(length > 0);
+// Before anything of the sequence changes, so that whatever fails after it can be undone.
+void SchedulerImpl::RecordUndo(Sequence* sequence, bool admitted, StepPlan* plan) const {
   StepPlan::Undo undo;
   undo.sequence = sequence;
   undo.admitted = admitted;
+  undo.table_sizes.reserve(sequence->block_tables.size());
+  for (const BlockTable& table : sequence->block_tables) undo.table_sizes.push_back(table.size());
+  plan->undo.push_back(std::move(undo));
+}
+
+void SchedulerImpl::AddChunk(Sequence* sequence, int32_t length, Step* step) {
+  LLM_DCHECK(length > 0);
   const int32_t end = sequence->num_computed_tokens + length;
   for (int g = 0; g < blocks_.num_groups(); ++g) {
     BlockTable& table = sequence->block_tables[static_cast<size_t>(g)];
-    undo.table_sizes.push_back(admitted ? 0 : table.size());
+    ReserveTotal(&table, static_cast<size_t>(CeilDiv(end, options_.block_size)));
     while (static_cast<int64_t>(table.size()) * options_.block_size < end) {
       table.push_back(blocks_.Allocate(g));
       LLM_DCHECK(table.back() != kNullBlock);
@@ -71,12 +82,12 @@ void SchedulerImpl::AddChunk(Sequence* sequence, int32_t length, bool admitted, 
   chunk.begin = sequence->num_computed_tokens;
   chunk.length = length;
   if (sequence->score_begin >= 0) {
-    chunk.num_logits = std::max(0, end - std::max(chunk.begin, sequence->score_begin));
+    const int32_t rows = std::max(0, end - std::max(chunk.begin, sequence->score_begin));
+    (sequence->wants_hidden ? chunk.num_hidden : chunk.num_logits) = rows;
   } else {
     chunk.num_logits = end == sequence->num_tokens() ? 1 : 0;
   }
   step->plan.chunks.push_back(chunk);
-  step->plan.undo.push_back(std::move(undo));
   step->plan.num_tokens += length;
 }
 

@@ -14,7 +14,7 @@ void SchedulerImpl::FinishCopies(const StepPlan& plan) {
 
 // Counted here and not in Plan, so that a step that failed counts nothing.
 void SchedulerImpl::CountAdmission(Sequence* sequence) {
-  if (!UsesPrefixCache(*sequence)) return;
+  if (!UsesPrefixCache(*sequence) || sequence->score_begin >= 0) return;
   const int32_t found = sequence->num_computed_tokens;
   if (sequence->max_computed_tokens > 0) {
     counters_.rehit_tokens_total +=

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "src/base/dcheck.h"
 #include "src/base/math.h"
+#include "src/base/reserve.h"
 #include "src/scheduler/scheduler_impl.h"
 
 namespace llm {
@@ -90,11 +91,15 @@ void SchedulerImpl::Erase(Queue* queue, Sequence* sequence) {
 
 void SchedulerImpl::Add(Sequence* sequence) {
   LLM_DCHECK(!sequence->tokens.empty());
+  // Room first: whatever fails here changes nothing, and moving between the queues never fails.
+  const size_t num_sequences = running_.size() + waiting_.size() + 1;
+  ReserveTotal(&running_, num_sequences);
+  ReserveTotal(&waiting_, num_sequences);
+  sequence->block_tables.assign(options_.groups.size(), BlockTable());
   sequence->arrival_index = next_arrival_index_++;
   sequence->status = SequenceStatus::kWaiting;
   sequence->num_computed_tokens = 0;
   sequence->prefix_node = kNoPrefixNode;
-  sequence->block_tables.assign(options_.groups.size(), BlockTable());
   Insert(&waiting_, sequence);
 }
 
@@ -118,14 +123,27 @@ StepPlan SchedulerImpl::Plan(int32_t max_step_tokens, int64_t now_ns) {
   Step step;
   step.max_tokens = std::max(max_step_tokens, 1);
   step.now_ns = now_ns;
-  ScheduleRunning(/*decodes=*/true, &step);
-  ScheduleRunning(/*decodes=*/false, &step);
+  try {
+    FillPlan(&step);
+  } catch (...) {
+    Rollback(step.plan);
+    throw;
+  }
+  plan_outstanding_ = !step.plan.chunks.empty();
+  return std::move(step.plan);
+}
+
+void SchedulerImpl::FillPlan(Step* step) {
+  const size_t most =
+      std::min(running_.size() + waiting_.size(), static_cast<size_t>(options_.max_sequences));
+  step->plan.chunks.reserve(most);
+  step->plan.undo.reserve(most);
+  ScheduleRunning(/*decodes=*/true, step);
+  ScheduleRunning(/*decodes=*/false, step);
   // What a victim has just given back belongs to those that needed it; the victim itself would come
   // straight back.
-  if (!step.preempted) AdmitWaiting(&step);
-  plan_outstanding_ = !step.plan.chunks.empty();
-  pinned_copies_ = step.plan.block_copies;
-  return std::move(step.plan);
+  if (!step->preempted) AdmitWaiting(step);
+  pinned_copies_ = step->plan.block_copies;
 }
 
 SchedulerCounters SchedulerImpl::counters() const {

@@ -54,6 +54,7 @@ class Scheduler {
   virtual absl::Status CheckFits(int64_t num_prompt_tokens, int64_t max_new_tokens) const = 0;
 
   // Takes a waiting sequence in, at the end of its priority. It stays the caller's, until Remove.
+  // Throws std::bad_alloc with nothing changed.
   virtual void Add(Sequence* sequence) = 0;
   // Forgets a waiting or running sequence and releases its blocks (full ones stay cached). Sets
   // kFinished.
@@ -62,7 +63,7 @@ class Scheduler {
   // The next step within `max_step_tokens`: every running decode (one token each), then prefill
   // chunks of running sequences, then admissions. Allocates the blocks, preempts when they run out.
   // An empty plan means that nothing can run. With work present and no plan outstanding, the plan
-  // is never empty.
+  // is never empty. Throws std::bad_alloc with everything as Rollback leaves it.
   virtual StepPlan Plan(int32_t max_step_tokens, int64_t now_ns) = 0;
 
   // The step succeeded: advances num_computed_tokens, publishes full blocks to the prefix cache,

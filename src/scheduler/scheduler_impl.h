@@ -47,6 +47,8 @@ class SchedulerImpl : public Scheduler {
   bool MoreImportant(const Sequence& a, const Sequence& b) const;
   void Insert(Queue* queue, Sequence* sequence);
   void Erase(Queue* queue, Sequence* sequence);
+  // Where it throws, Rollback of what is there undoes it.
+  void FillPlan(Step* step);
   bool UsesPrefixCache(const Sequence& sequence) const {
     return blocks_.prefix_cache_enabled() && sequence.request.use_prefix_cache;
   }
@@ -67,7 +69,8 @@ class SchedulerImpl : public Scheduler {
   int32_t LongestChunk(const Sequence& sequence) const;
   int32_t ChunkLength(const Sequence& sequence, const Step& step) const;
   int32_t FreeLogitRows(const StepPlan& plan) const;
-  void AddChunk(Sequence* sequence, int32_t length, bool admitted, Step* step);
+  void RecordUndo(Sequence* sequence, bool admitted, StepPlan* plan) const;
+  void AddChunk(Sequence* sequence, int32_t length, Step* step);
 
   // preemption.cc
   bool MakeRoom(Sequence* sequence, Step* step);

@@ -12,12 +12,14 @@ namespace llm {
 // Tokens [begin, begin + length) of the sequence are computed; logits are wanted for the last
 // num_logits of them (1 when the chunk reaches the last known token, so that a new one is sampled;
 // 0 in the middle of a prompt; as many as lie at or behind score_begin where the sequence is
-// scored).
+// scored). Of the last num_hidden the hidden state after the final norm is wanted, instead of
+// logits.
 struct ScheduledChunk {
   Sequence* sequence = nullptr;
   int32_t begin = 0;
   int32_t length = 0;
   int32_t num_logits = 0;
+  int32_t num_hidden = 0;
 };
 
 // The first `tokens` tokens of `source` are copied to `destination`, which is fresh, before the

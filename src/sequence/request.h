@@ -31,6 +31,8 @@ struct Request {
   uint64_t adapter_id = 0;
   uint64_t trace_id = 0;  // the host's, shown in traces; 0: none
   bool use_prefix_cache = true;
+  // -1: none; k >= 0: of each prompt token from the second on, and of the k most likely ones.
+  int32_t num_prompt_logprobs = -1;
 };
 
 }  // namespace llm

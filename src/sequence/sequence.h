@@ -33,8 +33,11 @@ struct Sequence {
   uint64_t arrival_index = 0;  // order of Scheduler::Add; ties and FCFS go by it
   int32_t max_computed_tokens =
       0;  // the highest num_computed_tokens ever: below it, work is recomputation
-  // Scoring: logits are wanted of every token from here on; -1: of the last known one, to sample.
+  // Logits are wanted of every token from here on (a score, or a prompt that is told; the prefix
+  // cache is not read meanwhile); -1: of the last known one, to sample.
   int32_t score_begin = -1;
+  // Of every token from score_begin on the hidden state is wanted, not logits.
+  bool wants_hidden = false;
   // The scheduler's: where in the prefix cache the sequence's blocks are published; -1: nowhere.
   int32_t prefix_node = -1;
 

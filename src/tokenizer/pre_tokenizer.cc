@@ -51,11 +51,14 @@ absl::Status PreTokenizer::Compile(absl::string_view pattern) {
   const std::string expanded = ExpandWhitespaceClasses(pattern);
   int error = 0;
   PCRE2_SIZE offset = 0;
-  stages_.emplace_back(pcre2_compile(AsPcre(expanded), expanded.size(),
-                                     PCRE2_UTF | PCRE2_NO_UTF_CHECK, &error, &offset, nullptr));
-  if (stages_.back() != nullptr) return absl::OkStatus();
-  return absl::InternalError(
-      absl::StrCat("tokenizer: pre-tokenizer pattern, offset ", offset, ": ", PcreMessage(error)));
+  std::unique_ptr<pcre2_code, PcreDeleter> code(pcre2_compile(
+      AsPcre(expanded), expanded.size(), PCRE2_UTF | PCRE2_NO_UTF_CHECK, &error, &offset, nullptr));
+  if (code == nullptr) {
+    return absl::InternalError(absl::StrCat("tokenizer: pre-tokenizer pattern, offset ", offset,
+                                            ": ", PcreMessage(error)));
+  }
+  stages_.push_back(std::move(code));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<PreTokenizer::Scratch> PreTokenizer::NewScratch() const {

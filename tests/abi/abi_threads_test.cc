@@ -36,37 +36,49 @@ class AbiThreadsTest : public AbiTest {
 
 // A poll lends its buffer until the next, so that threads which share a queue must take turns; this
 // reads only what the caller's own array holds.
-TEST_F(AbiThreadsTest, EveryRequestFinishesOnceUnderSubmitPollAndCancelFromAllSides) {
+TEST_F(AbiThreadsTest, EveryRequestFinishesOnceUnderSubmitPollCallbackAndCancelFromAllSides) {
   Open(LLM_DRIVE_THREADS);
-  constexpr int kThreads = 3;
-  constexpr int kRequests = 20;
+  constexpr int kSubmitters = 8;
+  constexpr int kPollers = 2;
+  constexpr int kRequests = 10;
+  constexpr int kPolled = kSubmitters * kRequests / 2;  // the other half is called back
   std::atomic<int> submitted{0};
-  std::atomic<int> finished{0};
+  std::atomic<int> polled{0};
+  std::atomic<int> called_back{0};
   std::atomic<uint64_t> newest{0};
-  OnThreads(3 * kThreads, [&](int thread) {
-    if (thread < kThreads) {
+  OnThreads(kSubmitters + kPollers + 1, [&](int thread) {
+    if (thread < kSubmitters) {
       for (int i = 0; i < kRequests; ++i) {
         llm_request_id id = 0;
-        const llm_request request = Request(ids_);
+        llm_request request = Request(ids_);
+        request.user_data = &called_back;
+        if (i % 2 == 1) {
+          request.on_event = [](void* user_data, const llm_event* event) {
+            if (event->type != LLM_EVENT_FINISHED) return;
+            static_cast<std::atomic<int>*>(user_data)->fetch_add(1);
+          };
+        }
         ASSERT_EQ(llm_submit(engine_, &request, &id), LLM_OK) << llm_last_error();
         newest.store(id);
         submitted.fetch_add(1);
       }
-    } else if (thread < 2 * kThreads) {
-      PollUntil(llm_engine_queue(engine_), kThreads * kRequests, &finished);
+    } else if (thread < kSubmitters + kPollers) {
+      PollUntil(llm_engine_queue(engine_), kPolled, &polled);
     } else {
-      while (finished.load() < kThreads * kRequests) {
+      while (polled.load() < kPolled) {
         const llm_status status = llm_cancel(engine_, newest.load() + (submitted.load() & 1));
         ASSERT_TRUE(status == LLM_OK || status == LLM_NOT_FOUND);
         std::this_thread::yield();
       }
     }
   });
-  EXPECT_EQ(finished.load(), kThreads * kRequests);
+  ASSERT_EQ(llm_engine_shutdown(engine_, -1), LLM_OK);
+  EXPECT_EQ(polled.load(), kPolled);
+  EXPECT_EQ(called_back.load(), kSubmitters * kRequests / 2);
   llm_metrics_snapshot metrics;
   llm_metrics_snapshot_init(&metrics);
   ASSERT_EQ(llm_metrics(engine_, &metrics), LLM_OK);
-  EXPECT_EQ(metrics.finished_requests_total, static_cast<uint64_t>(kThreads * kRequests));
+  EXPECT_EQ(metrics.finished_requests_total, static_cast<uint64_t>(kSubmitters * kRequests));
   EXPECT_EQ(metrics.healthy, 1u);
 }
 

@@ -30,6 +30,34 @@ llm_engine_options ManualOptions() {
   return options;
 }
 
+TEST(LlmHppTest, ScoresAndEmbeds) {
+  inlay::Model model;
+  ASSERT_TRUE(OpenTiny(&model).ok());
+  const llm_engine_options options = ManualOptions();
+  inlay::Engine engine;
+  ASSERT_TRUE(inlay::Engine::Open(model, &options, &engine).ok());
+  const std::string text = "hello again";
+  std::vector<int32_t> ids;
+  ASSERT_TRUE(model.Tokenize(text, LLM_TEXT_ADD_SPECIAL, &ids).ok());
+  llm_score_request score;
+  llm_score_request_init(&score);
+  score.text = inlay::String(text);
+  std::vector<float> logprobs;
+  ASSERT_TRUE(engine.Score(score, &logprobs).ok());
+  EXPECT_EQ(logprobs.size(), ids.size() - 1);
+  llm_embed_request embed;
+  llm_embed_request_init(&embed);
+  embed.ids = ids.data();
+  embed.num_ids = ids.size();
+  std::vector<float> values;
+  ASSERT_TRUE(engine.Embed(embed, &values).ok());
+  EXPECT_EQ(values.size(), 64u);
+  embed.pooling = 9;
+  const inlay::Status refused = engine.Embed(embed, &values);
+  EXPECT_THAT(refused.message(), HasSubstr("pooling"));
+  EXPECT_EQ(values.size(), 64u) << "untouched";
+}
+
 TEST(LlmHppTest, RunsARequestFromSubmitToFinished) {
   inlay::Model model;
   ASSERT_TRUE(OpenTiny(&model).ok());
@@ -105,6 +133,13 @@ TEST(LlmHppTest, TextGoesToIdsAndBack) {
   llm_model_info info;
   ASSERT_TRUE(model.GetInfo(&info).ok());
   EXPECT_EQ(inlay::View(info.architecture), "llama");
+  llm_tensor_info tensor;
+  ASSERT_TRUE(model.GetTensor(0, &tensor).ok());
+  EXPECT_EQ(inlay::View(tensor.name), "token_embd.weight");
+  std::string_view key, value;
+  ASSERT_TRUE(model.GetMetadata(0, &key, &value).ok());
+  EXPECT_EQ(key, "general.architecture");
+  EXPECT_EQ(model.GetMetadata(info.num_metadata, &key, &value).code(), LLM_OUT_OF_RANGE);
 }
 
 }  // namespace

@@ -22,6 +22,15 @@ HarnessOptions::HarnessOptions() {
 void Received::Add(const Event& event) {
   ++num_events;
   token_after_finish |= num_finished > 0;
+  if (event.type == EventType::kPrompt) {
+    ++num_prompt_events;
+    prompt_after_token |= !ids.empty() || !text.empty() || !event.text.empty();
+    EXPECT_EQ(event.logprobs.size(),
+              event.token_ids.size() * static_cast<size_t>(event.logprobs_per_token));
+    prompt_ids.insert(prompt_ids.end(), event.token_ids.begin(), event.token_ids.end());
+    prompt_logprobs.insert(prompt_logprobs.end(), event.logprobs.begin(), event.logprobs.end());
+    return;
+  }
   ids.insert(ids.end(), event.token_ids.begin(), event.token_ids.end());
   logprobs.insert(logprobs.end(), event.logprobs.begin(), event.logprobs.end());
   text.append(event.text.data(), event.text.size());
@@ -41,6 +50,7 @@ EngineHarness::EngineHarness(const HarnessOptions& options)
   EngineParts parts;
   parts.text.tokenizer = tokenizer_.get();
   parts.text.vocab_size = kFakeVocab;
+  parts.text.hidden_size = kFakeHidden;
   parts.text.end_ids = {kFakeEnd};
   parts.clock = clock_;
   auto runner = std::make_unique<ScriptedRunner>(options.scheduler, kFakeVocab, clock_);
@@ -62,6 +72,7 @@ EngineHarness::~EngineHarness() {
   for (const auto& [id, received] : received_) {
     EXPECT_LE(received.num_finished, 1) << "request " << id;
     EXPECT_FALSE(received.token_after_finish) << "request " << id;
+    EXPECT_FALSE(received.prompt_after_token) << "request " << id;
   }
   CheckCounters();
 }

@@ -24,10 +24,14 @@ struct HarnessOptions {
 struct Received {
   std::vector<int32_t> ids;
   std::vector<TokenLogprob> logprobs;
+  std::vector<int32_t> prompt_ids;  // of PROMPT events, as the next
+  std::vector<TokenLogprob> prompt_logprobs;
   std::string text;
+  int num_prompt_events = 0;
   int num_events = 0;
   int num_finished = 0;
   bool token_after_finish = false;
+  bool prompt_after_token = false;
   FinishReason reason = FinishReason::kNone;
   absl::StatusCode status = absl::StatusCode::kOk;
   std::string message;

@@ -143,6 +143,7 @@ void MakeRequest(Random* random, Submitted* submitted) {
   spec.priority = Uniform(random, 0, 2);
   spec.use_prefix_cache = !OneIn(random, 5);
   if (OneIn(random, 4)) spec.cache_salt = "salt";
+  if (OneIn(random, 4)) spec.num_prompt_logprobs = Uniform(random, 0, 3);
 }
 
 void PollAll(Engine* engine, std::vector<Submitted>* all) {
@@ -184,6 +185,14 @@ Received RunAlone(const std::shared_ptr<const LoadedModel>& model, const OpenOpt
   return one[0].received;
 }
 
+void CompareLogprobs(const std::vector<TokenLogprob>& got, const std::vector<TokenLogprob>& alone) {
+  ASSERT_LE(got.size(), alone.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    ASSERT_EQ(got[i].id, alone[i].id) << "entry " << i;
+    ASSERT_EQ(got[i].logprob, alone[i].logprob) << "entry " << i;
+  }
+}
+
 void Compare(const Submitted& submitted, const Received& alone) {
   const Received& got = submitted.received;
   ASSERT_EQ(got.num_finished, 1) << got.message;
@@ -194,11 +203,13 @@ void Compare(const Submitted& submitted, const Received& alone) {
     EXPECT_EQ(got.reason, alone.reason) << got.message;
   }
   EXPECT_TRUE(std::equal(got.ids.begin(), got.ids.end(), alone.ids.begin()));
-  ASSERT_LE(got.logprobs.size(), alone.logprobs.size());
-  for (size_t i = 0; i < got.logprobs.size(); ++i) {
-    ASSERT_EQ(got.logprobs[i].id, alone.logprobs[i].id) << "entry " << i;
-    ASSERT_EQ(got.logprobs[i].logprob, alone.logprobs[i].logprob) << "entry " << i;
+  CompareLogprobs(got.logprobs, alone.logprobs);
+  // A cancel may come in the middle of the prompt.
+  if (!submitted.cancelled) {
+    EXPECT_EQ(got.prompt_ids, alone.prompt_ids);
   }
+  EXPECT_FALSE(got.prompt_after_token);
+  CompareLogprobs(got.prompt_logprobs, alone.prompt_logprobs);
 }
 
 // Counts what the workloads exercised, so that a run that preempts or reuses nothing shows.
@@ -267,8 +278,8 @@ TEST_F(ModelOracleTest, AnyScheduleGivesEachRequestTheAnswerThatItHasAlone) {
   EXPECT_GT(totals.cached_tokens, 0u);
 }
 
-// A text that two requests of the same engine share with the score; they decode beside it.
-TEST_F(ModelOracleTest, AScoreIsTheSameAloneAndAmongOthers) {
+// A text that two requests of the same engine share with them; they decode beside it.
+TEST_F(ModelOracleTest, AScoreAndAnEmbeddingAreTheSameAloneAndAmongOthers) {
   for (const Configuration& configuration : AllConfigurations()) {
     SCOPED_TRACE(testing::Message()
                  << configuration.model << " " << configuration.kernels << " "
@@ -287,6 +298,11 @@ TEST_F(ModelOracleTest, AScoreIsTheSameAloneAndAmongOthers) {
     ASSERT_TRUE(alone.ok()) << alone.status();
     const auto expected = (*alone)->Score(spec);
     ASSERT_TRUE(expected.ok()) << expected.status();
+    EmbedSpec embed;
+    embed.prompt_kind = PromptKind::kIds;
+    embed.ids = text;
+    const auto expected_values = (*alone)->Embed(embed);
+    ASSERT_TRUE(expected_values.ok()) << expected_values.status();
     auto engine = OpenEngine(model, RandomOptions(configuration, &random));
     ASSERT_TRUE(engine.ok()) << engine.status();
     uint64_t id = 0;
@@ -294,6 +310,10 @@ TEST_F(ModelOracleTest, AScoreIsTheSameAloneAndAmongOthers) {
     const auto scored = (*engine)->Score(spec);
     ASSERT_TRUE(scored.ok()) << scored.status();
     EXPECT_EQ(*scored, *expected);
+    for (int i = 0; i < 2; ++i) ASSERT_TRUE((*engine)->Submit(other.spec, &id).ok());
+    const auto values = (*engine)->Embed(embed);
+    ASSERT_TRUE(values.ok()) << values.status();
+    EXPECT_EQ(*values, *expected_values);
     EXPECT_TRUE((*alone)->Close().ok());
     EXPECT_TRUE((*engine)->Close().ok());
   }

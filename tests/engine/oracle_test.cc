@@ -67,6 +67,15 @@ void RandomSpec(Random* random, Submitted* submitted) {
   spec.use_prefix_cache = Uniform(random, 0, 4) != 0;
   if (Uniform(random, 0, 3) == 0) spec.stop_strings = {"a", "bc"};
   if (Uniform(random, 0, 3) == 0) spec.cache_salt = "salt";
+  if (Uniform(random, 0, 3) == 0) spec.num_prompt_logprobs = Uniform(random, 0, 2);
+}
+
+void CompareLogprobs(const std::vector<TokenLogprob>& got, const std::vector<TokenLogprob>& alone) {
+  ASSERT_LE(got.size(), alone.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    EXPECT_EQ(got[i].id, alone[i].id);
+    EXPECT_EQ(got[i].logprob, alone[i].logprob) << "not bit-identical";
+  }
 }
 
 void Compare(const HarnessOptions& options, const Submitted& submitted, const Received& got) {
@@ -84,10 +93,11 @@ void Compare(const HarnessOptions& options, const Submitted& submitted, const Re
     EXPECT_TRUE(std::equal(got.ids.begin(), got.ids.end(), alone.ids.begin()));
     EXPECT_EQ(got.text, alone.text.substr(0, got.text.size()));
   }
-  for (size_t i = 0; i < got.logprobs.size(); ++i) {
-    EXPECT_EQ(got.logprobs[i].id, alone.logprobs[i].id);
-    EXPECT_EQ(got.logprobs[i].logprob, alone.logprobs[i].logprob) << "not bit-identical";
+  if (!submitted.cancelled) {
+    EXPECT_EQ(got.prompt_ids, alone.prompt_ids);
   }
+  CompareLogprobs(got.prompt_logprobs, alone.prompt_logprobs);
+  CompareLogprobs(got.logprobs, alone.logprobs);
 }
 
 void RunWorkload(uint64_t seed) {

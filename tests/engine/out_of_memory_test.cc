@@ -16,6 +16,7 @@ bool RunWithFailure(int allocation, int length) {
     RequestSpec spec = harness.Spec(prompt, 9);
     spec.stop_strings = {"qqq"};
     spec.sampling.num_logprobs = 1;
+    spec.num_prompt_logprobs = 1;
     ids.push_back(harness.Submit(spec));
   }
   FailAllocations(allocation, length);
@@ -31,6 +32,9 @@ bool RunWithFailure(int allocation, int length) {
     EXPECT_FALSE(harness.Of(id).token_after_finish);
     EXPECT_EQ(harness.Of(id).logprobs.size(), 2 * harness.Of(id).ids.size())
         << "half an event, allocation " << allocation;
+    EXPECT_EQ(harness.Of(id).prompt_logprobs.size(), 2 * harness.Of(id).prompt_ids.size())
+        << "half a prompt, allocation " << allocation;
+    EXPECT_FALSE(harness.Of(id).prompt_after_token);
   }
   return survived;
 }

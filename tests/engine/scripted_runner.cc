@@ -95,6 +95,15 @@ void ScriptedRunner::WriteRow(const ScheduledChunk& chunk, uint64_t hash) {
   log_sum_exp_.push_back(static_cast<float>(std::log(sum)));
 }
 
+void ScriptedRunner::WriteHidden(const ScheduledChunk& chunk, uint64_t hash) {
+  const bool nan = chunk.sequence->request.id == nan_request;
+  for (int32_t i = 0; i < kFakeHidden; ++i) {
+    const uint64_t bits = Mix(hash, 1000 + static_cast<uint64_t>(i)) >> 40;
+    const float value = static_cast<float>(bits) / static_cast<float>(1 << 24) - 0.5f;
+    hidden_.push_back(nan ? std::numeric_limits<float>::quiet_NaN() : value);
+  }
+}
+
 absl::StatusOr<StepLogits> ScriptedRunner::Execute(const StepPlan& plan) {
   const int step = steps_++;
   clock_->AdvanceNs(step_ns);
@@ -103,6 +112,7 @@ absl::StatusOr<StepLogits> ScriptedRunner::Execute(const StepPlan& plan) {
     if (!status.ok()) return status;
   }
   logits_.clear();
+  hidden_.clear();
   argmax_.clear();
   max_.clear();
   log_sum_exp_.clear();
@@ -114,6 +124,8 @@ absl::StatusOr<StepLogits> ScriptedRunner::Execute(const StepPlan& plan) {
     const std::vector<uint64_t> rows = Compute(chunk, &written);
     const size_t first = rows.size() - static_cast<size_t>(chunk.num_logits);
     for (size_t i = first; i < rows.size(); ++i) WriteRow(chunk, rows[i]);
+    const size_t first_hidden = rows.size() - static_cast<size_t>(chunk.num_hidden);
+    for (size_t i = first_hidden; i < rows.size(); ++i) WriteHidden(chunk, rows[i]);
   }
   if (tokens != plan.num_tokens) error_ = "num_tokens is not the sum of the chunks";
   StepLogits result;
@@ -123,6 +135,9 @@ absl::StatusOr<StepLogits> ScriptedRunner::Execute(const StepPlan& plan) {
   result.log_sum_exp = log_sum_exp_;
   result.rows = static_cast<int64_t>(argmax_.size());
   result.vocab_size = vocab_size_;
+  result.hidden = hidden_.data();
+  result.hidden_rows = static_cast<int64_t>(hidden_.size()) / kFakeHidden;
+  result.hidden_size = kFakeHidden;
   return result;
 }
 

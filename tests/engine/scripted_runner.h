@@ -15,6 +15,8 @@
 
 namespace llm {
 
+inline constexpr int32_t kFakeHidden = 8;
+
 class ScriptedRunner : public Runner {
  public:
   ScriptedRunner(const SchedulerOptions& options, int32_t vocab_size,
@@ -44,12 +46,14 @@ class ScriptedRunner : public Runner {
   // The hash of each position of the chunk.
   std::vector<uint64_t> Compute(const ScheduledChunk& chunk, std::set<const uint64_t*>* written);
   void WriteRow(const ScheduledChunk& chunk, uint64_t hash);
+  void WriteHidden(const ScheduledChunk& chunk, uint64_t hash);
 
   const SchedulerOptions options_;
   const int32_t vocab_size_;
   const std::shared_ptr<ManualClock> clock_;
   std::vector<std::vector<uint64_t>> slots_;  // [groups][blocks * block_size]
   std::vector<float> logits_;
+  std::vector<float> hidden_;
   std::vector<int32_t> argmax_;
   std::vector<float> max_;
   std::vector<float> log_sum_exp_;

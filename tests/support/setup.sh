@@ -15,8 +15,8 @@ install_packages() {
   [ ${#missing[@]} -eq 0 ] && return 0
   if [ "$(id -u)" != 0 ]; then sudo=sudo; fi
   say "installing ${missing[*]}"
-  if ! $sudo apt-get update -qq >/dev/null 2>&1 ||
-     ! $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null 2>&1; then
+  if ! $sudo apt-get -o DPkg::Lock::Timeout=300 update -qq >/dev/null 2>&1 ||
+     ! $sudo env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends "${missing[@]}" >/dev/null 2>&1; then
     die "these packages are missing and apt-get could not install them (offline, or no root): ${missing[*]}"
   fi
 }

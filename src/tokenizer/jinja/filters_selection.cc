@@ -1,8 +1,8 @@
 // Filters that look into the items: map, select, sort, join and their kin.
 #include <algorithm>
+#include <set>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "src/base/status_macros.h"
 #include "src/tokenizer/jinja/arguments.h"
@@ -179,7 +179,7 @@ Result UniqueFilter(Runtime& runtime, const Value& self, const Arguments& argume
   LLM_ASSIGN_OR_RETURN(
       std::vector<Keyed> items,
       KeyedItems(runtime, self, bound.Has(1) ? &bound[1] : nullptr, bound.TruthOr(0, false)));
-  absl::flat_hash_set<std::string> seen;
+  std::set<std::string> seen;
   std::vector<Value> kept;
   for (Keyed& item : items) {
     LLM_ASSIGN_OR_RETURN(std::string key, EncodeKey(item.key));

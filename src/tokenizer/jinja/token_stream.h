@@ -1,11 +1,11 @@
 // The parser's view of the tokens, with the state that both halves of the parser share.
 #pragma once
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -101,7 +101,7 @@ class TokenStream {
   size_t position_ = 0;
   uint32_t depth_ = 0;
   std::vector<std::string> names_;
-  absl::flat_hash_map<std::string, NameId> ids_;
+  std::map<std::string, NameId, std::less<>> ids_;
 };
 
 }  // namespace llm::jinja

@@ -2,13 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
@@ -139,7 +139,7 @@ struct Dict {
     Value value;
   };
   std::vector<Entry> entries;
-  absl::flat_hash_map<std::string, size_t> index;  // encoded key (dict.h) -> position in entries
+  std::map<std::string, size_t, std::less<>> index;  // encoded key (dict.h) -> position in entries
   uint32_t depth = 1;
 };
 

@@ -140,6 +140,59 @@ TEST_F(ModelRunnerTest, ANormThatIsNotFiniteShowsInTheStatsAndNowhereElse) {
   }
 }
 
+// Beside rows of logits, which they leave alone.
+TEST_F(ModelRunnerTest, HiddenStatesAreTheSameAloneAndBesideLogits) {
+  for (const bool float_activations : {true, false}) {
+    auto harness = ModelHarness::Create(
+        RandomModel({.format = WeightFormat::kQ8_0}),
+        {.kernels = &ReferenceKernels(), .float_activations = float_activations});
+    ASSERT_TRUE(harness.ok()) << harness.status();
+    const auto drawn = (*harness)->NewSequence({5, 6, 7}, 16);
+    const auto embedded = (*harness)->NewSequence({8, 9, 10, 11}, 16);
+    const ScheduledChunk logits_chunk = {drawn.get(), 0, 3, 2};
+    ScheduledChunk hidden_chunk = {embedded.get(), 0, 4, 0};
+    hidden_chunk.num_hidden = 3;
+    StepPlan plan;
+    plan.chunks = {hidden_chunk};
+    auto step = (*harness)->runner().Execute(plan);
+    ASSERT_TRUE(step.ok()) << step.status();
+    EXPECT_EQ(step->rows, 0);
+    ASSERT_EQ(step->hidden_rows, 3);
+    ASSERT_EQ(step->hidden_size, 64);
+    const std::vector<float> hidden(step->hidden, step->hidden + 3 * 64);
+    EXPECT_NE(std::count(hidden.begin(), hidden.end(), 0.0f), 3 * 64);
+    plan.chunks = {logits_chunk};
+    step = (*harness)->runner().Execute(plan);
+    ASSERT_TRUE(step.ok()) << step.status();
+    EXPECT_EQ(step->hidden_rows, 0);
+    const std::vector<float> logits(step->logits, step->logits + 2 * 160);
+    plan.chunks = {hidden_chunk, logits_chunk};
+    step = (*harness)->runner().Execute(plan);
+    ASSERT_TRUE(step.ok()) << step.status();
+    ASSERT_EQ(step->hidden_rows, 3);
+    ASSERT_EQ(step->rows, 2);
+    EXPECT_TRUE(std::equal(hidden.begin(), hidden.end(), step->hidden));
+    EXPECT_TRUE(std::equal(logits.begin(), logits.end(), step->logits));
+  }
+}
+
+TEST_F(ModelRunnerTest, RefusesMoreHiddenStatesThanTokensOrPlannedRows) {
+  auto harness =
+      ModelHarness::Create(RandomModel({}), {.kernels = &ReferenceKernels(), .max_logit_rows = 4});
+  ASSERT_TRUE(harness.ok()) << harness.status();
+  const auto sequence = (*harness)->NewSequence({1, 2, 3, 4, 5}, 16);
+  const auto run = [&](int32_t length, int32_t num_logits, int32_t num_hidden) {
+    StepPlan plan;
+    plan.chunks = {{sequence.get(), 0, length, num_logits, num_hidden}};
+    return (*harness)->runner().Execute(plan).status().code();
+  };
+  EXPECT_EQ(run(3, 0, 4), absl::StatusCode::kInternal);
+  EXPECT_EQ(run(3, 0, -1), absl::StatusCode::kInternal);
+  EXPECT_EQ(run(5, 0, 5), absl::StatusCode::kInternal);
+  EXPECT_EQ(run(5, 3, 2), absl::StatusCode::kInternal);
+  EXPECT_EQ(run(5, 2, 2), absl::StatusCode::kOk);
+}
+
 TEST_F(ModelRunnerTest, ReportsATokenOutsideTheVocabulary) {
   auto harness = ModelHarness::Create(RandomModel({}), {.kernels = &ReferenceKernels()});
   ASSERT_TRUE(harness.ok()) << harness.status();

@@ -40,6 +40,30 @@ TEST_F(ScoreChunkTest, LogitsOfEveryTokenComeInPiecesOfTheRows) {
   }
 }
 
+TEST_F(ScoreChunkTest, HiddenStatesComeInPiecesOfTheSameRows) {
+  Start(64);
+  AddScored(20, 0)->wants_hidden = true;
+  for (const int32_t expected : {8, 8, 4}) {
+    const StepPlan plan = ScoreStep(64);
+    ASSERT_EQ(plan.chunks.size(), 1u);
+    EXPECT_EQ(plan.chunks[0].num_hidden, expected);
+    EXPECT_EQ(plan.chunks[0].num_logits, 0);
+  }
+}
+
+// The cache is read again once score_begin is -1, and fed all along.
+TEST_F(ScoreChunkTest, AToldPromptFeedsTheCacheAndDoesNotReadIt) {
+  Start(64);
+  for (int i = 0; i < 3; ++i) {
+    Sequence* sequence = AddScored(8, i < 2 ? 0 : -1);
+    const StepPlan plan = ScoreStep(64);
+    ASSERT_EQ(plan.chunks.size(), 1u);
+    EXPECT_EQ(plan.chunks[0].begin == 0, i < 2);
+    EXPECT_EQ(sequence->stats.num_cached_tokens == 0, i < 2);
+    scheduler->Remove(sequence);
+  }
+}
+
 TEST_F(ScoreChunkTest, TokensBeforeTheFirstScoredOneTakeNoRows) {
   Start(64);
   AddScored(40, 30);

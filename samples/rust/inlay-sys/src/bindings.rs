@@ -57,8 +57,12 @@ pub const LLM_FINISH_REJECTED: u32 = 7;
 pub const LLM_FINISH_ERROR: u32 = 8;
 pub const LLM_EVENT_TOKENS: u32 = 1;
 pub const LLM_EVENT_FINISHED: u32 = 3;
+pub const LLM_EVENT_PROMPT: u32 = 4;
 pub const LLM_SET_SEED: u32 = 1;
 pub const LLM_SET_NUM_LOGPROBS: u32 = 2;
+pub const LLM_SET_NUM_PROMPT_LOGPROBS: u32 = 4;
+pub const LLM_POOLING_MEAN: u32 = 1;
+pub const LLM_POOLING_LAST: u32 = 2;
 pub const LLM_HISTOGRAM_STEP_TOKENS: u32 = 0;
 pub const LLM_HISTOGRAM_STEP_SEQUENCES: u32 = 1;
 pub const LLM_HISTOGRAM_QUEUE_TIME: u32 = 2;
@@ -142,6 +146,8 @@ pub struct llm_model_options {
     pub progress: llm_progress_callback,
     pub progress_user_data: *mut ::std::os::raw::c_void,
     pub limits: *const llm_limits,
+    pub header_only: u32,
+    pub reserved: u32,
 }
 extern "C" {
     pub fn llm_model_open(
@@ -204,9 +210,33 @@ pub struct llm_model_info {
     pub kernels: llm_string,
     pub name: llm_string,
     pub tokenizer_bytes: u64,
+    pub num_tensors: u64,
+    pub num_metadata: u64,
 }
 extern "C" {
     pub fn llm_model_get_info(model: *const llm_model, info: *mut llm_model_info) -> llm_status;
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct llm_tensor_info {
+    pub struct_size: u32,
+    pub num_dims: u32,
+    pub shape: [u64; 4usize],
+    pub file_offset: u64,
+    pub size_bytes: u64,
+    pub name: llm_string,
+    pub type_: llm_string,
+}
+extern "C" {
+    pub fn llm_model_tensor(model: *const llm_model, index: u64, info: *mut llm_tensor_info) -> llm_status;
+}
+extern "C" {
+    pub fn llm_model_metadata(
+        model: *const llm_model,
+        index: u64,
+        key: *mut llm_string,
+        value: *mut llm_string,
+    ) -> llm_status;
 }
 extern "C" {
     pub fn llm_tokenize(
@@ -433,6 +463,8 @@ pub struct llm_request {
     pub reserved2: u32,
     pub bad_words: *const llm_string,
     pub num_bad_words: usize,
+    pub num_prompt_logprobs: i32,
+    pub reserved3: u32,
 }
 extern "C" {
     pub fn llm_submit(engine: *mut llm_engine, request: *const llm_request, id: *mut llm_request_id) -> llm_status;
@@ -481,6 +513,28 @@ extern "C" {
         engine: *mut llm_engine,
         request: *const llm_score_request,
         logprobs: *mut f32,
+        capacity: usize,
+        count: *mut usize,
+    ) -> llm_status;
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct llm_embed_request {
+    pub struct_size: u32,
+    pub parse_special: u32,
+    pub text: llm_string,
+    pub ids: *const i32,
+    pub num_ids: usize,
+    pub pooling: u32,
+    pub normalize: u32,
+    pub priority: i32,
+    pub reserved: u32,
+}
+extern "C" {
+    pub fn llm_embed(
+        engine: *mut llm_engine,
+        request: *const llm_embed_request,
+        values: *mut f32,
         capacity: usize,
         count: *mut usize,
     ) -> llm_status;

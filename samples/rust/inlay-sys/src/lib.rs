@@ -22,6 +22,7 @@ macro_rules! versioned {
 }
 
 versioned! {
+    llm_embed_request
     llm_engine_options
     llm_histogram
     llm_limits
@@ -32,4 +33,5 @@ versioned! {
     llm_model_source
     llm_request
     llm_score_request
+    llm_tensor_info
 }

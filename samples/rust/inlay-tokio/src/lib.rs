@@ -11,7 +11,7 @@
 //! let engine = Engine::open(&model, EngineOptions::new())?;
 //! let _driver = inlay_tokio::Driver::spawn(engine.queue())?;
 //! let answer = engine.submit(&Request::text("The capital of Italy is").max_new_tokens(32))?.answer().await?;
-//! println!("{}", answer.text);
+//! println!("{}", answer.text());
 //! # Ok(())
 //! # }
 //! ```

@@ -41,7 +41,7 @@ impl Future for Collect {
 
 async fn answers_together(engine: Engine, queue: Queue) {
     let alone: Vec<Vec<i32>> =
-        (0..16).map(|index| engine.submit(&request(index)).unwrap().wait().unwrap().ids).collect();
+        (0..16).map(|index| engine.submit(&request(index)).unwrap().wait().unwrap().ids().to_vec()).collect();
     let _driver = Driver::spawn(&queue).unwrap();
     let tasks: Vec<_> = (0..16)
         .map(|index| engine.submit_to(&queue, &request(index)).unwrap())
@@ -69,9 +69,9 @@ async fn a_blocking_reader_beside_leaves_nothing_behind() {
     let engine = engine();
     let _driver = Driver::spawn(engine.queue()).unwrap();
     let blocking = engine.submit(&request(0)).unwrap();
-    let blocking = std::thread::spawn(move || blocking.wait().unwrap().ids.len());
+    let blocking = std::thread::spawn(move || blocking.wait().unwrap().ids().len());
     for index in 1..8 {
-        assert_eq!(engine.submit(&request(index)).unwrap().answer().await.unwrap().ids.len(), 20);
+        assert_eq!(engine.submit(&request(index)).unwrap().answer().await.unwrap().ids().len(), 20);
     }
     assert_eq!(blocking.join().unwrap(), 20);
 }

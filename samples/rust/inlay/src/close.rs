@@ -1,4 +1,5 @@
 //! The engine's handle, which closes itself, even where its last owner goes inside one of its callbacks.
+use crate::engine_options::EngineOptions;
 use crate::error::{check, Code, Result};
 use crate::log::LogSink;
 use crate::model::Model;
@@ -14,7 +15,7 @@ pub(crate) struct EngineHandle {
 
 /// What the engine's threads use up to its close.
 struct Kept {
-    model: Model, // for its log; the engine itself needs no handle
+    model: Model, // for its log and its memory; the engine itself needs no handle
     _log: Option<Arc<LogSink>>,
 }
 
@@ -36,8 +37,9 @@ impl Raw {
 }
 
 impl EngineHandle {
-    pub(crate) fn new(raw: NonNull<sys::llm_engine>, log: Option<Arc<LogSink>>, model: Model) -> Arc<EngineHandle> {
-        Arc::new(EngineHandle { raw: Raw(raw), kept: ManuallyDrop::new(Kept { model, _log: log }) })
+    pub(crate) fn new(raw: NonNull<sys::llm_engine>, options: EngineOptions, model: Model) -> Arc<EngineHandle> {
+        let kept = Kept { model, _log: options.log };
+        Arc::new(EngineHandle { raw: Raw(raw), kept: ManuallyDrop::new(kept) })
     }
 
     pub(crate) fn raw(&self) -> *mut sys::llm_engine {

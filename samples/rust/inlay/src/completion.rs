@@ -23,12 +23,31 @@ pub struct Completion {
 /// What a request came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// All text of the first choice.
+    /// As many as the request asked for; at least one.
+    pub choices: Vec<Choice>,
+    /// How it ended.
+    pub finished: Finished,
+}
+
+/// One answer to the prompt.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Choice {
+    /// All its text.
     pub text: String,
     /// All its tokens.
     pub ids: Vec<i32>,
-    /// How it ended.
-    pub finished: Finished,
+}
+
+impl Answer {
+    /// The first choice's text.
+    pub fn text(&self) -> &str {
+        self.choices.first().map_or("", |choice| &choice.text)
+    }
+
+    /// The first choice's tokens.
+    pub fn ids(&self) -> &[i32] {
+        self.choices.first().map_or(&[], |choice| &choice.ids)
+    }
 }
 
 impl Completion {
@@ -162,28 +181,37 @@ impl Future for NextEvent<'_> {
 
 #[derive(Default)]
 struct Gathered {
-    text: String,
-    ids: Vec<i32>,
+    choices: Vec<Choice>,
     finished: Option<Finished>,
 }
 
 impl Gathered {
     fn add(&mut self, event: Event) {
         match event {
-            Event::Tokens(tokens) if tokens.choice == 0 => {
-                self.text.push_str(&tokens.text);
-                self.ids.extend(tokens.ids);
+            Event::Tokens(tokens) => {
+                let choice = self.choice(tokens.choice);
+                choice.text.push_str(&tokens.text);
+                choice.ids.extend(tokens.ids);
             }
             Event::Finished(finished) => self.finished = Some(finished),
             _ => {}
         }
     }
 
-    fn answer(self) -> Result<Answer> {
+    fn choice(&mut self, index: u32) -> &mut Choice {
+        let index = index as usize;
+        if self.choices.len() <= index {
+            self.choices.resize_with(index + 1, Choice::default);
+        }
+        &mut self.choices[index]
+    }
+
+    fn answer(mut self) -> Result<Answer> {
+        self.choice(0); // also where it is empty
         let finished = self.finished.ok_or_else(|| Error::internal("the events ended without the last"))?;
         match &finished.error {
             Some(error) => Err(error.clone()),
-            None => Ok(Answer { text: self.text, ids: self.ids, finished }),
+            None => Ok(Answer { choices: self.choices, finished }),
         }
     }
 }

@@ -32,9 +32,10 @@ impl Engine {
         let mut raw = null_mut();
         // SAFETY: the model is open; what the log needs is kept with the handle.
         check(unsafe { sys::llm_engine_open(model.raw(), &options.fields(), &mut raw) })?;
-        let handle = EngineHandle::new(non_null(raw)?, options.log.clone(), model.clone());
+        let manual = options.is_manual();
+        let handle = EngineHandle::new(non_null(raw)?, options, model.clone());
         let queue = Queue::of_engine(&handle)?;
-        Ok(Engine { handle, queue, manual: options.is_manual() })
+        Ok(Engine { handle, queue, manual })
     }
 
     /// The model that it runs.

@@ -1,12 +1,15 @@
 //! What the engine tells about a request, in memory of its own.
 use crate::call::{copy_text, slice};
 use crate::error::{Code, Error};
+use crate::stats::RequestStats;
 use inlay_sys as sys;
 
 /// One event of a request. Versions of the library may add kinds.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Event {
+    /// Tokens of the prompt, from the second on, with the log-probabilities that were asked for; before all output.
+    Prompt(Tokens),
     /// Some tokens of the output.
     Tokens(Tokens),
     /// The last event, of which there is exactly one.
@@ -40,6 +43,8 @@ pub struct Logprob {
 /// How a request, or one choice of it, ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finished {
+    /// Which choice: of a whole request with several, the first that did not end well, else the first.
+    pub choice: u32,
     /// Why.
     pub reason: FinishReason,
     /// What went wrong, where it did not end by itself.
@@ -74,30 +79,6 @@ pub enum FinishReason {
     Other(i32),
 }
 
-/// What a request took.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct RequestStats {
-    /// Of the prompt.
-    pub prompt_tokens: i32,
-    /// Those of the prompt whose keys and values came from the prefix cache.
-    pub cached_tokens: i32,
-    /// Of the output.
-    pub generated_tokens: i32,
-    /// How often it had to make room.
-    pub preemptions: i32,
-    /// What that cost.
-    pub recomputed_tokens: i64,
-    /// Submit to first scheduled; None: it never was.
-    pub queue_ns: Option<i64>,
-    /// Submit to first token; None: none came.
-    pub ttft_ns: Option<i64>,
-    /// Submit to finish.
-    pub total_ns: i64,
-    /// The one used.
-    pub seed: u64,
-}
-
 impl Event {
     /// # Safety
     /// The library wrote the event, and what it lends is still valid.
@@ -105,6 +86,7 @@ impl Event {
         // SAFETY: as above.
         unsafe {
             match event.type_ {
+                sys::LLM_EVENT_PROMPT => Event::Prompt(copy_tokens(event)),
                 sys::LLM_EVENT_TOKENS => Event::Tokens(copy_tokens(event)),
                 sys::LLM_EVENT_FINISHED => Event::Finished(copy_finished(event)),
                 other => Event::Other(other),
@@ -142,13 +124,14 @@ unsafe fn copy_logprobs(event: &sys::llm_event) -> Vec<Vec<Logprob>> {
 }
 
 unsafe fn copy_finished(event: &sys::llm_event) -> Finished {
-    // SAFETY: the caller's; stats are there in this kind of event, and as long as their struct_size says.
-    let (message, stats) = unsafe { (copy_text(event.message), event.stats.as_ref().map(RequestStats::copy)) };
+    // SAFETY: the caller's.
+    let (message, stats) = unsafe { (copy_text(event.message), RequestStats::copy(event.stats)) };
     Finished {
+        choice: event.choice,
         reason: FinishReason::from_c(event.finish_reason),
         error: (event.status != sys::LLM_OK as i32).then(|| Error::new(Code::from_status(event.status), message)),
         stop_index: Some(event.stop_index).filter(|&index| index >= 0),
-        stats: stats.unwrap_or_default(),
+        stats,
     }
 }
 
@@ -164,22 +147,6 @@ impl FinishReason {
             sys::LLM_FINISH_REJECTED => FinishReason::Rejected,
             sys::LLM_FINISH_ERROR => FinishReason::Error,
             _ => FinishReason::Other(reason),
-        }
-    }
-}
-
-impl RequestStats {
-    fn copy(stats: &sys::llm_request_stats) -> RequestStats {
-        RequestStats {
-            prompt_tokens: stats.prompt_tokens,
-            cached_tokens: stats.cached_tokens,
-            generated_tokens: stats.generated_tokens,
-            preemptions: stats.preemptions,
-            recomputed_tokens: stats.recomputed_tokens,
-            queue_ns: Some(stats.queue_ns).filter(|&ns| ns >= 0),
-            ttft_ns: Some(stats.ttft_ns).filter(|&ns| ns >= 0),
-            total_ns: stats.total_ns,
-            seed: stats.seed,
         }
     }
 }

@@ -28,6 +28,8 @@
 mod call;
 mod close;
 mod completion;
+mod contents;
+mod embed;
 mod engine;
 mod engine_options;
 mod error;
@@ -42,12 +44,15 @@ mod queue;
 mod request;
 mod score;
 mod source;
+mod stats;
 
-pub use completion::{Answer, Completion};
+pub use completion::{Answer, Choice, Completion};
+pub use contents::TensorInfo;
+pub use embed::{EmbedRequest, Pooling};
 pub use engine::Engine;
 pub use engine_options::{Drive, EngineOptions, KvType, Policy};
 pub use error::{Code, Error, Result};
-pub use event::{Event, FinishReason, Finished, Logprob, RequestStats, Tokens};
+pub use event::{Event, FinishReason, Finished, Logprob, Tokens};
 pub use log::LogLevel;
 pub use metrics::{Histogram, HistogramKind, Metrics};
 pub use model::{Model, ModelInfo};
@@ -57,6 +62,7 @@ pub use queue::Queue;
 pub use request::{Request, RequestId};
 pub use score::{ScoreRequest, ScoreRow};
 pub use source::Source;
+pub use stats::RequestStats;
 
 /// The major and minor ABI version of the library that is loaded.
 pub fn abi_version() -> (u32, u32) {

@@ -16,7 +16,8 @@ pub struct Model {
 
 struct Shared {
     raw: NonNull<sys::llm_model>,
-    _log: Option<Arc<LogSink>>, // as long as the handle: it may log at any time
+    // As long as the handle: it may call it at any time.
+    _log: Option<Arc<LogSink>>,
 }
 
 // SAFETY: every function of the library is safe from any thread, and a model does not change once it is open.
@@ -59,6 +60,10 @@ pub struct ModelInfo {
     pub weights_bytes: u64,
     /// Of the tokenizer's tables, beside them.
     pub tokenizer_bytes: u64,
+    /// Tensors in the file.
+    pub num_tensors: u64,
+    /// Metadata entries in the file.
+    pub num_metadata: u64,
 }
 
 impl Model {
@@ -101,6 +106,8 @@ impl Model {
                 has_chat_template: info.has_chat_template != 0,
                 weights_bytes: info.weights_bytes,
                 tokenizer_bytes: info.tokenizer_bytes,
+                num_tensors: info.num_tensors,
+                num_metadata: info.num_metadata,
             })
         }
     }

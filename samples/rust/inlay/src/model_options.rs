@@ -47,6 +47,7 @@ pub struct ModelOptions<'a> {
     float_activations: u32,
     kernels: Option<String>,
     max_memory_bytes: u64,
+    header_only: u32,
     limits: Option<sys::llm_limits>,
     pub(crate) log: Option<Arc<LogSink>>,
     progress: Option<Box<Progress<'a>>>,
@@ -88,6 +89,12 @@ impl<'a> ModelOptions<'a> {
         self
     }
 
+    /// Reads no weights: such a model tells what it is and tokenizes, and no engine opens on it.
+    pub fn header_only(mut self, on: bool) -> Self {
+        self.header_only = switch(on);
+        self
+    }
+
     /// Bounds for a file that is not trusted.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = Some(sys::llm_limits {
@@ -123,6 +130,7 @@ impl<'a> ModelOptions<'a> {
             num_threads: self.num_threads,
             float_activations: self.float_activations,
             max_memory_bytes: self.max_memory_bytes,
+            header_only: self.header_only,
             log,
             log_user_data,
             ..Default::default()

@@ -140,6 +140,16 @@ impl Request {
         self
     }
 
+    /// Asks for each prompt token's log-probability and those of the most likely 0 to 20, as [`Event::Prompt`]. The
+    /// prompt is then computed, not read from the prefix cache.
+    ///
+    /// [`Event::Prompt`]: crate::Event::Prompt
+    pub fn num_prompt_logprobs(mut self, num_prompt_logprobs: i32) -> Self {
+        self.fields.0.num_prompt_logprobs = num_prompt_logprobs;
+        self.fields.0.set |= u64::from(sys::LLM_SET_NUM_PROMPT_LOGPROBS);
+        self
+    }
+
     /// Tokens that end the output.
     pub fn stop_ids(mut self, ids: impl Into<Vec<i32>>) -> Self {
         self.stop_ids = ids.into();

@@ -122,3 +122,16 @@ fn the_plan_counts_the_weights_that_the_model_takes() {
     assert_eq!(planned.weights_bytes, common::model().info().unwrap().weights_bytes);
     assert_eq!((planned.kv_tokens, planned.max_sequences), (1024, 4));
 }
+
+#[test]
+fn the_header_alone_tells_what_the_file_holds() {
+    let header = Model::open(&common::model_path(), ModelOptions::new().header_only(true)).unwrap();
+    let whole = common::model();
+    let tensors = header.tensors().unwrap();
+    assert_eq!(tensors, whole.tensors().unwrap());
+    assert_eq!(tensors.len() as u64, whole.info().unwrap().num_tensors);
+    assert!(tensors.iter().any(|tensor| tensor.name == "token_embd.weight" && tensor.shape.len() == 2));
+    assert!(header.metadata().unwrap().contains(&("general.architecture".into(), "llama".into())));
+    let refused = inlay::Engine::open(&header, EngineOptions::new());
+    assert_eq!(refused.err().unwrap().code(), Code::FailedPrecondition);
+}

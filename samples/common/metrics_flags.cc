@@ -1,0 +1,23 @@
+// Empty paths mean none.
+#include "common/metrics_flags.h"
+
+#include <cerrno>
+#include <cstring>
+
+namespace tools {
+
+void AddMetricsFlags(MetricsFlags* flags, FlagTable* table) {
+  table->Add("--metrics-file", "rewritten each second with the counters, for llm-top",
+             &flags->file);
+  table->Add("--metrics-socket", "unix socket that answers with them", &flags->socket);
+}
+
+MetricsExport::MetricsExport(const MetricsFlags& flags, const inlay::Engine& engine) {
+  if (flags.file.empty() && flags.socket.empty()) return;
+  exporter_ = metrics_export_start(engine.get(), flags.file.empty() ? nullptr : flags.file.c_str(),
+                                   flags.socket.empty() ? nullptr : flags.socket.c_str());
+  if (exporter_ == nullptr)
+    Fail("metrics " + flags.file + " " + flags.socket + ": " + std::strerror(errno));
+}
+
+}  // namespace tools

@@ -1,0 +1,76 @@
+// From flags to options.
+#include "common/open.h"
+
+namespace tools {
+namespace {
+
+std::string ParseKvDtype(const std::string& name, std::string* out) {
+  for (const auto& [known, id] : kKvDtypes) {
+    if (name != known) continue;
+    *out = name;
+    return "";
+  }
+  return "unknown: " + name;
+}
+
+}  // namespace
+
+void AddModelFlags(OpenFlags* flags, FlagTable* table) {
+  table->Add("--model", "GGUF file", &flags->model);
+  table->Add("--threads", "default: all cores", &flags->threads);
+  table->Add("--kernels", "avx512, avx2, generic, reference; default: the fastest",
+             &flags->kernels);
+  table->Add("--float-activations", "f32 activations for integer weights: slower, closer",
+             &flags->float_activations);
+}
+
+void AddEngineFlags(OpenFlags* flags, FlagTable* table) {
+  table->Add("--kv-dtype", "f16 (default), f32, bf16, fp8, int8",
+             [flags](const std::string& name) { return ParseKvDtype(name, &flags->kv_dtype); });
+  table->Add("--block-size", "tokens; default: the library's", &flags->block_size);
+  table->Add("--max-step-tokens", "step budget; default: the library's", &flags->max_step_tokens);
+}
+
+uint32_t KvDtype(const std::string& name) {
+  for (const auto& [known, id] : kKvDtypes)
+    if (name == known) return id;
+  return LLM_KV_DEFAULT;
+}
+
+llm_model_options ModelOptions(const OpenFlags& flags) {
+  llm_model_options options;
+  llm_model_options_init(&options);
+  options.num_threads = flags.threads;
+  options.kernels = inlay::String(flags.kernels);
+  options.float_activations = flags.float_activations ? LLM_ON : 0;
+  return options;
+}
+
+llm_engine_options EngineOptions(const OpenFlags& flags) {
+  llm_engine_options options;
+  llm_engine_options_init(&options);
+  options.num_threads = flags.threads;
+  options.kv_dtype = KvDtype(flags.kv_dtype);
+  options.block_size = flags.block_size;
+  options.max_step_tokens = flags.max_step_tokens;
+  return options;
+}
+
+void Check(const inlay::Status& status) {
+  if (!status.ok()) Fail(std::string(status.name()) + ": " + status.message());
+}
+
+inlay::Model OpenModel(const OpenFlags& flags) {
+  const llm_model_options options = ModelOptions(flags);
+  inlay::Model model;
+  Check(inlay::Model::Open(flags.model, &options, &model));
+  return model;
+}
+
+llm_model_info ModelInfo(const inlay::Model& model) {
+  llm_model_info info;
+  Check(model.GetInfo(&info));
+  return info;
+}
+
+}  // namespace tools

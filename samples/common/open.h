@@ -1,0 +1,45 @@
+// The flags that every tool has for its model and its engine, and the opens that they ask for.
+#pragma once
+
+#include <cstdint>
+#include <inlay/llm.hpp>
+#include <string>
+#include <utility>
+
+#include "common/flags.h"
+
+namespace tools {
+
+// 0 and "": the library's default.
+struct OpenFlags {
+  std::string model, kernels, kv_dtype = "f16";
+  unsigned threads = 0;
+  bool float_activations = false;
+  unsigned block_size = 0;
+  unsigned max_step_tokens = 0;
+};
+
+// --model, --threads, --kernels, --float-activations.
+void AddModelFlags(OpenFlags* flags, FlagTable* table);
+// --kv-dtype, --block-size, --max-step-tokens.
+void AddEngineFlags(OpenFlags* flags, FlagTable* table);
+
+// The names that --kv-dtype takes, the default first.
+inline constexpr std::pair<const char*, uint32_t> kKvDtypes[] = {{"f16", LLM_KV_F16},
+                                                                 {"f32", LLM_KV_F32},
+                                                                 {"bf16", LLM_KV_BF16},
+                                                                 {"fp8", LLM_KV_FP8_E4M3},
+                                                                 {"int8", LLM_KV_INT8}};
+// LLM_KV_* of one of them.
+uint32_t KvDtype(const std::string& name);
+
+// Strings in them are borrowed from `flags`.
+llm_model_options ModelOptions(const OpenFlags& flags);
+llm_engine_options EngineOptions(const OpenFlags& flags);
+
+// Exit with a message on failure.
+void Check(const inlay::Status& status);
+inlay::Model OpenModel(const OpenFlags& flags);
+llm_model_info ModelInfo(const inlay::Model& model);
+
+}  // namespace tools

@@ -1,0 +1,43 @@
+// An embedding is a request that computes its text and samples nothing, as a score is.
+#include "src/engine/embed.h"
+
+#include <cmath>
+#include <memory>
+
+#include "src/base/dcheck.h"
+#include "src/base/status_macros.h"
+#include "src/engine/engine.h"
+
+namespace llm {
+
+void EmbedSink::Add(absl::Span<const float> row) {
+  LLM_DCHECK(row.size() == sums_.size());
+  for (size_t i = 0; i < sums_.size(); ++i) sums_[i] += static_cast<double>(row[i]);
+  ++num_rows_;
+}
+
+void EmbedSink::Finish() {
+  LLM_DCHECK(num_rows_ > 0);
+  double squares = 0;
+  for (double& sum : sums_) {
+    sum /= static_cast<double>(num_rows_);
+    squares += sum * sum;
+  }
+  const double scale = normalize_ && squares > 0 ? 1 / std::sqrt(squares) : 1;
+  for (size_t i = 0; i < sums_.size(); ++i) values_[i] = static_cast<float>(sums_[i] * scale);
+}
+
+absl::StatusOr<std::vector<float>> Engine::Embed(const EmbedSpec& embed) {
+  LLM_RETURN_IF_ERROR(CheckMayWait("embed"));
+  RequestSpec spec;
+  spec.prompt_kind = embed.prompt_kind;
+  spec.text = embed.text;
+  spec.prompt_ids = embed.ids;
+  spec.parse_special = embed.parse_special;
+  spec.priority = embed.priority;
+  spec.embed = std::make_shared<EmbedSink>(embed.pooling, embed.normalize, parts_.text.hidden_size);
+  LLM_RETURN_IF_ERROR(SubmitAndWait(&spec));
+  return spec.embed->TakeValues();
+}
+
+}  // namespace llm

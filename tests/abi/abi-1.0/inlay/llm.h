@@ -1,0 +1,640 @@
+/* llm.h: the whole C ABI of the library. */
+/* clang-format off */
+/*
+ * Handles   Opaque. Made by *_open or *_create, released once by *_close or *_release; NULL is a no-op.
+ * Status    A call that can fail returns llm_status. On failure its outputs are untouched and
+ *           llm_last_error() tells why, on the calling thread, until that thread's next failing call.
+ * Structs   Owned by the caller and started with *_init(). struct_size says how much of the struct the
+ *           caller knows. Zero means the library's default; where zero is itself a wish, `set` names the field.
+ *           A switch is a uint32_t: 0 default, LLM_ON, LLM_OFF. A larger struct than the library's is accepted
+ *           when its unknown bytes are zero, else LLM_UNIMPLEMENTED; so are reserved fields.
+ * Strings   UTF-8, pointer and size. Inputs are copied before return.
+ * Threads   Every call is safe from any thread, except where its comment narrows that.
+ * Fork      A child process must not use handles made before the fork; it may open its own.
+ * Stability Within an ABI major nothing is removed, renumbered or reordered; things are only appended.
+ */
+/* clang-format on */
+#ifndef INLAY_LLM_H_
+#define INLAY_LLM_H_
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define LLM_API __attribute__((visibility("default")))
+#else
+#define LLM_API
+#endif
+
+/* ---- Version and status ---- */
+
+#define LLM_ABI_MAJOR 1
+#define LLM_ABI_MINOR 0
+LLM_API uint32_t
+llm_abi_version(void); /* LLM_ABI_MAJOR << 16 | LLM_ABI_MINOR of the loaded library */
+
+typedef int32_t llm_status; /* an integer: the size of a C enum is the compiler's choice; numbered
+                               as absl::StatusCode */
+#define LLM_OK 0
+#define LLM_CANCELLED 1
+#define LLM_UNKNOWN 2
+#define LLM_INVALID_ARGUMENT 3
+#define LLM_DEADLINE_EXCEEDED 4
+#define LLM_NOT_FOUND 5
+#define LLM_ALREADY_EXISTS 6
+#define LLM_PERMISSION_DENIED 7
+#define LLM_RESOURCE_EXHAUSTED 8
+#define LLM_FAILED_PRECONDITION 9
+#define LLM_ABORTED 10
+#define LLM_OUT_OF_RANGE 11
+#define LLM_UNIMPLEMENTED 12
+#define LLM_INTERNAL 13
+#define LLM_UNAVAILABLE 14
+#define LLM_DATA_LOSS 15
+#define LLM_UNAUTHENTICATED 16
+
+LLM_API const char* llm_status_name(llm_status status); /* "INVALID_ARGUMENT"; static, never NULL */
+LLM_API const char* llm_last_error(
+    void); /* of this thread; "" before its first failing call; never NULL */
+
+/* ---- Common types ---- */
+
+typedef struct llm_model llm_model;   /* weights and tokenizer, shared by any number of engines */
+typedef struct llm_engine llm_engine; /* KV memory, scheduler, threads */
+typedef struct llm_queue llm_queue;   /* completion queue: where events wait for llm_poll */
+typedef uint64_t llm_request_id;      /* never reused within an engine; 0 is no request */
+
+typedef struct llm_string {
+  const char* data; /* not terminated; may be NULL when size is 0 */
+  size_t size;      /* bytes */
+} llm_string;
+
+#define LLM_ON 1u
+#define LLM_OFF 2u
+
+#define LLM_LOG_DEBUG 0
+#define LLM_LOG_INFO 1
+#define LLM_LOG_WARNING 2
+#define LLM_LOG_ERROR 3
+/* Called from any thread, with no lock of the library held. Messages never hold prompts or outputs.
+ */
+typedef void (*llm_log_callback)(void* user_data, int32_t level, const char* message,
+                                 uint64_t message_size);
+
+/* ---- Model ---- */
+
+#define LLM_DEVICE_DEFAULT 0 /* the GPU when there is one that this build can use, else the CPU */
+#define LLM_DEVICE_CPU 1
+#define LLM_DEVICE_CUDA 2
+#define LLM_DEVICE_SIM 3
+
+/* Bounds on what an untrusted model file may claim, checked before memory is taken. 0: the default.
+ */
+typedef struct llm_limits {
+  uint32_t struct_size;
+  uint32_t reserved;
+  uint64_t max_header_bytes;     /* all that comes before the tensors' data; default 1 GiB */
+  uint64_t max_tensors;          /* default 65536 */
+  uint64_t max_metadata_entries; /* default 65536 */
+  uint64_t max_array_elements;   /* of one metadata array; default 16 Mi */
+  uint64_t max_string_bytes;     /* of one metadata string; default 64 MiB */
+  uint64_t max_template_bytes;   /* of the chat template, which is left out (with a warning) beyond
+                                    it; default 1 MiB */
+} llm_limits;
+
+static inline void llm_limits_init(llm_limits* limits) {
+  memset(limits, 0, sizeof(*limits));
+  limits->struct_size = (uint32_t)sizeof(*limits);
+}
+
+/* Called on the opening thread with the bytes of weights read so far and in all, every few
+ * milliseconds. Not 0: the open ends with LLM_CANCELLED and leaves nothing behind. */
+typedef int32_t (*llm_progress_callback)(void* user_data, uint64_t done_bytes,
+                                         uint64_t total_bytes);
+
+typedef struct llm_model_options {
+  uint32_t struct_size;
+  uint32_t device;            /* LLM_DEVICE_* */
+  uint32_t num_threads;       /* for loading; default: the cores this process may use */
+  uint32_t float_activations; /* switch, default off: integer weights meet int8 activations; on: f32
+                                 ones, slower */
+  llm_string kernels; /* "avx512", "avx2", "generic", "reference"; default: the fastest that this
+                         machine runs */
+  uint64_t max_memory_bytes; /* for weights; default: no limit */
+  llm_log_callback log;      /* default: silent */
+  void* log_user_data;
+  llm_progress_callback progress; /* default: none */
+  void* progress_user_data;
+  const llm_limits* limits; /* read during the call; default: those of llm_limits */
+} llm_model_options;
+
+static inline void llm_model_options_init(llm_model_options* options) {
+  memset(options, 0, sizeof(*options));
+  options->struct_size = (uint32_t)sizeof(*options);
+}
+
+/* Loads a GGUF file. options may be NULL. LLM_NOT_FOUND, LLM_PERMISSION_DENIED: the path;
+ * LLM_INVALID_ARGUMENT: a malformed file; LLM_UNIMPLEMENTED: a format, architecture or metadata key
+ * that this version does not know; LLM_RESOURCE_EXHAUSTED: memory. */
+LLM_API llm_status llm_model_open(const char* path, size_t path_size,
+                                  const llm_model_options* options, llm_model** model);
+/* The same from bytes [offset, offset + size) of a file that the caller has open for reading (size
+ * 0: up to its end). Reads by pread during the call alone: the descriptor stays the caller's, its
+ * position unchanged. */
+LLM_API llm_status llm_model_open_fd(int32_t fd, uint64_t offset, uint64_t size,
+                                     const llm_model_options* options, llm_model** model);
+/* The same from memory, which is read during the call alone. */
+LLM_API llm_status llm_model_open_memory(const void* data, size_t size,
+                                         const llm_model_options* options, llm_model** model);
+
+/* Like pread: writes up to `size` bytes at `offset` to `buffer` and returns how many, 0 where
+ * nothing is left, or a negated errno. Called from several threads at once. */
+typedef int64_t (*llm_read_callback)(void* user_data, uint64_t offset, void* buffer, uint64_t size);
+/* The same through `read`, for a file of `size` bytes; called during the call alone. LLM_DATA_LOSS:
+ * it ended early. */
+LLM_API llm_status llm_model_open_reader(llm_read_callback read, void* user_data, uint64_t size,
+                                         const llm_model_options* options, llm_model** model);
+/* Engines keep what they need: the order of release is free. */
+LLM_API void llm_model_release(llm_model* model);
+
+typedef struct llm_model_info {
+  uint32_t struct_size;
+  int32_t vocab_size;
+  int32_t context_length; /* tokens that the model was made for */
+  int32_t hidden_size;
+  int32_t num_layers;
+  int32_t bos_id;             /* -1: none */
+  int32_t eos_id;             /* -1: none */
+  uint32_t has_chat_template; /* 0 or 1 */
+  uint64_t weights_bytes;
+  llm_string architecture; /* these three live as long as the model */
+  llm_string kernels;
+  llm_string name;
+  uint64_t tokenizer_bytes; /* its tables, beside weights_bytes */
+} llm_model_info;
+
+static inline void llm_model_info_init(llm_model_info* info) {
+  memset(info, 0, sizeof(*info));
+  info->struct_size = (uint32_t)sizeof(*info);
+}
+LLM_API llm_status llm_model_get_info(const llm_model* model, llm_model_info* info);
+
+/* Flags of llm_tokenize and llm_detokenize. */
+#define LLM_TEXT_ADD_SPECIAL 1u /* tokenize: add the bos/eos that the model asks for */
+#define LLM_TEXT_PARSE_SPECIAL \
+  2u /* tokenize: control tokens written in the text become their ids */
+#define LLM_TEXT_RENDER_SPECIAL 4u /* detokenize: control tokens appear as text */
+
+/* *count is the number of ids of the whole text, of which min(*count, capacity) are written: call
+ * with capacity 0 to size. */
+LLM_API llm_status llm_tokenize(const llm_model* model, const char* text, size_t text_size,
+                                uint32_t flags, int32_t* ids, size_t capacity, size_t* count);
+/* Likewise in bytes; bytes that are not UTF-8 come out as they are. LLM_INVALID_ARGUMENT: an id
+ * outside the vocabulary. */
+LLM_API llm_status llm_detokenize(const llm_model* model, const int32_t* ids, size_t num_ids,
+                                  uint32_t flags, char* text, size_t capacity, size_t* size);
+/* Renders the chat template of the model file. `chat` is JSON: an array of messages, or an object
+ * with "messages" and further template variables ("tools", "add_generation_prompt" (default true),
+ * ...). *size as above. LLM_FAILED_PRECONDITION: the model has no chat template;
+ * LLM_INVALID_ARGUMENT: bad JSON, or the template refuses it. */
+LLM_API llm_status llm_chat_render(const llm_model* model, const char* chat, size_t chat_size,
+                                   char* text, size_t capacity, size_t* size);
+
+/* ---- Queue ---- */
+
+LLM_API llm_status llm_queue_create(llm_queue** queue);
+/* Refused with LLM_FAILED_PRECONDITION while a thread polls it. Engines keep a queue that their
+ * requests name; its unread events are dropped with it. */
+LLM_API llm_status llm_queue_close(llm_queue* queue);
+/* A level-triggered, close-on-exec eventfd, readable while events wait. The library's: never read
+ * or close it. LLM_RESOURCE_EXHAUSTED: no descriptor was left (polling still works). */
+LLM_API llm_status llm_queue_fd(llm_queue* queue, int32_t* fd);
+
+/* ---- Engine ---- */
+
+#define LLM_KV_DEFAULT 0 /* f16 */
+#define LLM_KV_F32 1
+#define LLM_KV_F16 2
+#define LLM_KV_BF16 3
+#define LLM_KV_FP8_E4M3 4
+#define LLM_KV_INT8 5
+
+#define LLM_POLICY_FCFS 0
+#define LLM_POLICY_PRIORITY 1
+
+#define LLM_DRIVE_THREADS 0 /* the engine has its own threads */
+#define LLM_DRIVE_MANUAL 1  /* the host calls llm_engine_step; callbacks run inside it */
+
+typedef struct llm_engine_options {
+  uint32_t struct_size;
+  uint32_t num_threads; /* busy threads of a step; default: the cores this process may use */
+  uint32_t kv_dtype;    /* LLM_KV_* */
+  uint32_t block_size;  /* tokens; a power of two >= 16; default 16 */
+  uint64_t kv_tokens; /* default: max(context, 8 x 2048) tokens, at most a quarter of free memory */
+  uint32_t max_context_tokens;  /* prompt and output of one request; default: the model's, at most
+                                   kv_tokens */
+  uint32_t max_sequences;       /* running at once; default 32 */
+  uint32_t max_step_tokens;     /* step budget; default: calibrated at open to a step of at most 100
+                                   ms, 64..512 */
+  uint32_t policy;              /* LLM_POLICY_* */
+  uint32_t max_queued_requests; /* waiting and running; default 1024 */
+  uint32_t prefix_cache;        /* switch, default on */
+  uint64_t max_queued_tokens;   /* prompt tokens of waiting and running requests; default 4 Mi */
+  uint64_t max_memory_bytes;    /* KV and workspace; default: no limit. Undelivered events are
+                                   bounded by max_pending_bytes a request */
+  uint64_t max_pending_bytes; /* undelivered events of one request, beyond which it pauses; default
+                                 1 MiB */
+  uint32_t drive;             /* LLM_DRIVE_* */
+  uint32_t spin_us;           /* how long idle workers poll before they park; default 50 */
+  uint64_t token_gap_target_ns; /* reserved */
+  uint32_t num_ranks;           /* reserved */
+  uint32_t batch_invariant;     /* switch, for CUDA; the CPU always is */
+  llm_log_callback log;
+  void* log_user_data;
+} llm_engine_options;
+
+static inline void llm_engine_options_init(llm_engine_options* options) {
+  memset(options, 0, sizeof(*options));
+  options->struct_size = (uint32_t)sizeof(*options);
+}
+
+LLM_API llm_status llm_engine_open(llm_model* model, const llm_engine_options* options,
+                                   llm_engine** engine);
+/* Stops intake and ends every open request (CANCELLED), whose FINISHED events can still be polled;
+ * later submits answer LLM_FAILED_PRECONDITION. Waits up to timeout_ns for the running step to end
+ * and callbacks to return (< 0: for ever); LLM_DEADLINE_EXCEEDED: not yet, call again. */
+LLM_API llm_status llm_engine_shutdown(llm_engine* engine, int64_t timeout_ns);
+/* Shuts down, waits, frees. LLM_FAILED_PRECONDITION inside one of its callbacks: nothing happens.
+ * Use after close is undefined. */
+LLM_API llm_status llm_engine_close(llm_engine* engine);
+/* Manual drive: runs one step on this thread. *worked (may be NULL) is 0 when there was nothing to
+ * do. LLM_FAILED_PRECONDITION: an engine with threads, or a step within a step. */
+LLM_API llm_status llm_engine_step(llm_engine* engine, uint32_t* worked);
+/* The queue of requests that name none; lives as long as the engine. NULL for a NULL engine. */
+LLM_API llm_queue* llm_engine_queue(llm_engine* engine);
+/* Empties the prefix cache before the next step: a request submitted after it finds only what
+ * running requests hold. Never waits. LLM_FAILED_PRECONDITION after shutdown. */
+LLM_API llm_status llm_cache_flush(llm_engine* engine);
+
+/* ---- Memory plan ---- */
+
+#define LLM_SOURCE_PATH 1   /* path */
+#define LLM_SOURCE_FD 2     /* fd, offset, size: as llm_model_open_fd */
+#define LLM_SOURCE_MEMORY 3 /* data, size */
+#define LLM_SOURCE_READER 4 /* read, user_data, size: as llm_model_open_reader */
+
+typedef struct llm_model_source {
+  uint32_t struct_size;
+  uint32_t kind; /* LLM_SOURCE_*: which of the other fields count */
+  llm_string path;
+  int32_t fd;
+  uint32_t reserved;
+  uint64_t offset;
+  uint64_t size;
+  const void* data;
+  llm_read_callback read;
+  void* user_data;
+} llm_model_source;
+
+static inline void llm_model_source_init(llm_model_source* source) {
+  memset(source, 0, sizeof(*source));
+  source->struct_size = (uint32_t)sizeof(*source);
+}
+
+typedef struct llm_memory_plan {
+  uint32_t struct_size;
+  uint32_t max_sequences;
+  uint64_t weights_bytes;   /* of the open model; counted by max_memory_bytes of its options, as the
+                               next is */
+  uint64_t loading_bytes;   /* beside them, while it opens */
+  uint64_t tokenizer_bytes; /* beside them, not counted by a limit */
+  uint64_t kv_bytes;        /* of the engine, from open on */
+  uint64_t workspace_bytes; /* likewise */
+  uint64_t event_bytes; /* the most that undelivered events are to hold, all requests together; none
+                           at open */
+  uint64_t kv_tokens;   /* what the options come to */
+  uint32_t max_context_tokens;
+  uint32_t max_step_tokens; /* the upper end, where the engine would calibrate it */
+} llm_memory_plan;
+
+static inline void llm_memory_plan_init(llm_memory_plan* plan) {
+  memset(plan, 0, sizeof(*plan));
+  plan->struct_size = (uint32_t)sizeof(*plan);
+}
+
+/* What a model and an engine on it will take, in bytes, from the header of the model file alone.
+ * Fails as the two opens would, except for what only the weights can tell. Exact, but where
+ * kv_tokens is left to the memory that is free at open. Either options may be NULL. */
+LLM_API llm_status llm_plan(const llm_model_source* source, const llm_model_options* model_options,
+                            const llm_engine_options* engine_options, llm_memory_plan* plan);
+
+/* ---- Requests ---- */
+
+#define LLM_FINISH_NONE 0
+#define LLM_FINISH_END_TOKEN 1 /* status LLM_OK for these four */
+#define LLM_FINISH_STOP_TOKEN 2
+#define LLM_FINISH_STOP_STRING 3
+#define LLM_FINISH_LENGTH 4
+#define LLM_FINISH_CANCELLED 5 /* LLM_CANCELLED */
+#define LLM_FINISH_DEADLINE 6  /* LLM_DEADLINE_EXCEEDED */
+#define LLM_FINISH_REJECTED 7  /* LLM_RESOURCE_EXHAUSTED */
+#define LLM_FINISH_ERROR 8     /* LLM_INTERNAL */
+
+typedef struct llm_request_stats {
+  uint32_t struct_size;
+  int32_t prompt_tokens;
+  int32_t cached_tokens; /* prompt tokens whose keys and values came from the prefix cache */
+  int32_t generated_tokens;
+  int32_t preemptions;
+  int32_t reserved;
+  int64_t recomputed_tokens;
+  int64_t queue_ns; /* submit to first scheduled; -1: never was */
+  int64_t ttft_ns;  /* submit to first token; -1: none came */
+  int64_t total_ns; /* submit to finish */
+  uint64_t seed;    /* the one used */
+} llm_request_stats;
+
+typedef struct llm_logprob {
+  int32_t id;
+  float logprob; /* natural log, of the unmodified distribution */
+} llm_logprob;
+
+#define LLM_EVENT_TOKENS 1 /* token_ids, text, logprobs */
+#define LLM_EVENT_FINISHED \
+  3 /* exactly one, the last: finish_reason, status, message, stats; no tokens and no text */
+
+typedef struct llm_event {
+  uint32_t type;
+  uint32_t choice;
+  llm_request_id id;
+  void* user_data;
+  llm_string
+      text; /* what may be shown now; whole UTF-8 characters; need not line up with token_ids */
+  const int32_t* token_ids; /* [num_tokens] */
+  size_t num_tokens;
+  const llm_logprob* logprobs; /* [num_tokens, logprobs_per_token], logprob_size bytes apart: the
+                                  chosen id, then the most likely */
+  uint32_t logprob_size;
+  uint32_t logprobs_per_token; /* 0: not asked for */
+  int32_t finish_reason;
+  llm_status status;
+  llm_string message;
+  const llm_request_stats* stats; /* NULL but in FINISHED */
+  int32_t stop_index; /* STOP_STRING: which one; END_TOKEN, STOP_TOKEN: the id; else -1 */
+  int32_t reserved;
+} llm_event;
+
+/* Runs on the engine's delivery thread (manual drive: inside llm_engine_step), in order per
+ * request, with no lock held. What the event points to is valid until it returns. It may submit and
+ * cancel; it must not close the engine. */
+typedef void (*llm_event_callback)(void* user_data, const llm_event* event);
+
+typedef struct llm_logit_bias {
+  int32_t id;
+  float bias; /* added to the logit */
+} llm_logit_bias;
+
+#define LLM_SET_SEED 1u         /* seed is meant, also when 0 */
+#define LLM_SET_NUM_LOGPROBS 2u /* num_logprobs is meant, also when 0 */
+
+typedef struct llm_request {
+  uint32_t struct_size;
+  uint32_t choices; /* 0 or 1; more is reserved */
+  uint64_t set;     /* LLM_SET_* */
+  /* Exactly one of the three is the prompt. */
+  llm_string text;           /* tokenized with the bos that the model asks for */
+  llm_string chat;           /* JSON as for llm_chat_render */
+  const int32_t* prompt_ids; /* taken as they are */
+  size_t num_prompt_ids;
+  uint32_t parse_special; /* switch; control tokens in `text` or `chat` become ids. Default: off for
+                             text, on for chat */
+  uint32_t max_new_tokens; /* default: as many as the context holds */
+  float temperature;       /* 0: greedy */
+  int32_t top_k;           /* 0: off */
+  float top_p;             /* 0 or 1: off */
+  float min_p;             /* 0: off */
+  uint64_t seed;           /* default: drawn, and told in the stats */
+  int32_t num_logprobs; /* 0..20 most likely ones beside the chosen; default: no log-probabilities
+                           at all */
+  uint32_t ignore_eos;  /* switch, default off */
+  const int32_t* stop_ids;
+  size_t num_stop_ids;
+  const llm_string* stop_strings;
+  size_t num_stop_strings;
+  uint32_t include_stop_string;    /* switch, default off: the text ends before it */
+  uint32_t render_special;         /* switch, default off: control tokens give no text */
+  uint32_t prefix_cache;           /* switch, default on */
+  int32_t priority;                /* lower first; only under LLM_POLICY_PRIORITY */
+  int64_t first_token_deadline_ns; /* from submit; 0: none */
+  int64_t completion_deadline_ns;  /* from submit; 0: none */
+  llm_string cache_salt;           /* cached prefixes are shared only between equal salts */
+  uint64_t session_id;             /* reserved */
+  uint64_t trace_id;               /* shown in traces, as a signed number */
+  uint64_t adapter_id;             /* reserved */
+  int64_t token_gap_target_ns;     /* reserved */
+  int64_t arrival_ns;              /* reserved */
+  uint32_t request_class;          /* reserved */
+  uint32_t reserved;
+  llm_string kv_transfer;      /* reserved */
+  llm_event_callback on_event; /* events go here, or else to ... */
+  llm_queue* queue;            /* ... this queue; default: the engine's */
+  void* user_data;             /* comes back in each event */
+  /* These change what is drawn, not the log-probabilities that are told: bias first, then the
+   * penalties. */
+  float repetition_penalty; /* 0.01..100, over prompt and output: divides a positive logit,
+                               multiplies another; 0 or 1: off */
+  float presence_penalty;   /* -2..2, subtracted for each id in the output */
+  float frequency_penalty;  /* -2..2, subtracted each time an id is in the output */
+  uint32_t min_new_tokens;  /* no end token, stop token or stop string ends the output before */
+  const llm_logit_bias* logit_bias;
+  size_t num_logit_bias;
+  uint32_t logit_bias_size;    /* sizeof(llm_logit_bias), where there are any */
+  uint32_t reserved2;          /* reserved */
+  const llm_string* bad_words; /* never drawn as these tokens, alone or behind a space; other
+                                  spellings in tokens are not found */
+  size_t num_bad_words;
+} llm_request;
+
+static inline void llm_request_init(llm_request* request) {
+  memset(request, 0, sizeof(*request));
+  request->struct_size = (uint32_t)sizeof(*request);
+}
+
+/* Takes the prompt in. LLM_OK: *id is set and exactly one FINISHED event will follow; any other
+ * status: neither. LLM_RESOURCE_EXHAUSTED: the queue is full; LLM_INVALID_ARGUMENT: among others a
+ * request that can never fit. */
+LLM_API llm_status llm_submit(llm_engine* engine, const llm_request* request, llm_request_id* id);
+/* Takes effect within one step. LLM_NOT_FOUND: finished long ago or never submitted; harmless. */
+LLM_API llm_status llm_cancel(llm_engine* engine, llm_request_id id);
+
+/* Moves up to `capacity` events out of `queue`, waiting at most `timeout_ns` for the first (0: not
+ * at all, < 0: for ever). Element i is written at events + i * event_size bytes. What events point
+ * to is valid until the next poll of this queue. Nothing yet: LLM_OK with *count 0.
+ * LLM_FAILED_PRECONDITION: another thread is polling this queue, or a wait on the queue of a
+ * manually driven engine. */
+LLM_API llm_status llm_poll(llm_queue* queue, llm_event* events, size_t event_size, size_t capacity,
+                            int64_t timeout_ns, size_t* count);
+
+/* ---- Scoring ---- */
+
+typedef struct llm_score_row {
+  uint64_t position; /* of `id` in the text, from 0 */
+  int32_t id;
+  float logprob;       /* natural log, given all tokens before it */
+  const float* logits; /* [num_logits]: what `id` was predicted by */
+  size_t num_logits;   /* the vocabulary */
+} llm_score_row;
+
+/* Runs once for each scored token, in order, inside a step: all requests of the engine wait for it.
+ * What the row points to is valid until it returns. Not 0: the score ends with LLM_CANCELLED. It
+ * may submit and cancel; it must not close the engine. */
+typedef int32_t (*llm_score_callback)(void* user_data, const llm_score_row* row);
+
+typedef struct llm_score_request {
+  uint32_t struct_size;
+  uint32_t parse_special; /* switch, default off: control tokens in `text` become ids */
+  /* Exactly one of the two. */
+  llm_string text;    /* tokenized with the bos that the model asks for */
+  const int32_t* ids; /* taken as they are */
+  size_t num_ids;
+  uint64_t first;   /* position of the first token that is scored; default 1, since nothing comes
+                       before the first */
+  int32_t priority; /* as of llm_request */
+  uint32_t reserved;
+  llm_score_callback on_row; /* default: none */
+  void* user_data;
+} llm_score_request;
+
+static inline void llm_score_request_init(llm_score_request* request) {
+  memset(request, 0, sizeof(*request));
+  request->struct_size = (uint32_t)sizeof(*request);
+}
+
+/* Computes the log-probability of each token of a text from `first` on, given those before it,
+ * among the engine's other requests, and waits for it; with manual drive it runs their steps.
+ * Bit-identical whatever else runs; does not read the prefix cache. *count is the number of scored
+ * tokens, of which min(*count, capacity) are written; `logprobs` may be NULL with capacity 0.
+ * Errors as llm_submit's; LLM_CANCELLED: by the callback or a shutdown; LLM_FAILED_PRECONDITION:
+ * inside a step or, with manual drive, while another thread runs one. */
+LLM_API llm_status llm_score(llm_engine* engine, const llm_score_request* request, float* logprobs,
+                             size_t capacity, size_t* count);
+
+/* ---- Counters ---- */
+
+typedef struct llm_metrics_snapshot {
+  uint32_t struct_size;
+  uint32_t healthy; /* 0 after an internal fault: every call then says why */
+  uint64_t steps_total;
+  uint64_t failed_steps_total;
+  uint64_t scheduled_tokens_total;
+  uint64_t computed_tokens_total; /* prompt tokens computed, recomputation included */
+  uint64_t cached_tokens_total;
+  uint64_t queried_tokens_total; /* prompt tokens looked up in the prefix cache */
+  uint64_t generated_tokens_total;
+  uint64_t recomputed_tokens_total;
+  uint64_t rehit_tokens_total; /* found in the cache again by preempted requests */
+  uint64_t preemptions_total;
+  uint64_t evicted_blocks_total;
+  uint64_t submitted_requests_total;
+  uint64_t finished_requests_total; /* the next four are parts of it */
+  uint64_t cancelled_requests_total;
+  uint64_t deadline_requests_total;
+  uint64_t rejected_requests_total; /* refused at submit: not in finished */
+  uint64_t failed_requests_total;
+  uint64_t queue_ns_total; /* of requests that were scheduled */
+  uint64_t ttft_ns_total;  /* of requests that got a token */
+  uint64_t ttft_requests_total;
+  uint64_t step_ns_total;
+  uint64_t callback_ns_total;
+  uint64_t running_current;
+  uint64_t waiting_current;
+  uint64_t total_blocks_current;
+  uint64_t free_blocks_current;
+  uint64_t held_blocks_current;
+  uint64_t cached_blocks_current;
+  uint64_t kv_bytes_current;
+  uint64_t
+      memory_bytes_current; /* counted by the engine's allocator: KV, workspace, event buffers */
+  uint64_t busy_ns_total;   /* the engine at work: the sum of the next six, which are the parts of a
+                               step */
+  uint64_t admit_ns_total;
+  uint64_t schedule_ns_total;
+  uint64_t forward_ns_total;
+  uint64_t sample_ns_total;
+  uint64_t commit_ns_total;
+  uint64_t deliver_ns_total;
+  uint64_t prompt_tokens_total;    /* of requests that got a token */
+  uint64_t stopped_requests_total; /* finished by an end token, a stop token or a stop string */
+  uint64_t length_requests_total;  /* finished by their length */
+  uint64_t rejected_full_requests_total; /* LLM_RESOURCE_EXHAUSTED; the next two are the rest of the
+                                            rejected */
+  uint64_t rejected_invalid_requests_total; /* LLM_INVALID_ARGUMENT */
+  uint64_t rejected_other_requests_total;
+  uint64_t deadline_queue_requests_total;   /* deadlines that passed before the first step; with the
+                                               next two, all */
+  uint64_t deadline_prefill_requests_total; /* before the first token */
+  uint64_t deadline_decode_requests_total;
+} llm_metrics_snapshot;
+
+static inline void llm_metrics_snapshot_init(llm_metrics_snapshot* metrics) {
+  memset(metrics, 0, sizeof(*metrics));
+  metrics->struct_size = (uint32_t)sizeof(*metrics);
+}
+/* One consistent copy, as of the end of the last step. */
+LLM_API llm_status llm_metrics(const llm_engine* engine, llm_metrics_snapshot* metrics);
+
+#define LLM_HISTOGRAM_STEP_TOKENS 0      /* of a step */
+#define LLM_HISTOGRAM_STEP_SEQUENCES 1   /* the batch that a step achieved */
+#define LLM_HISTOGRAM_QUEUE_TIME 2       /* ns; submit to first scheduled, of requests that ended */
+#define LLM_HISTOGRAM_TTFT 3             /* ns; submit to first token */
+#define LLM_HISTOGRAM_TOKEN_GAP 4        /* ns; between two tokens of a request */
+#define LLM_HISTOGRAM_COMPLETION_TIME 5  /* ns; submit to end, whatever the reason */
+#define LLM_HISTOGRAM_PREFILL_TIME 6     /* ns; first scheduled to first token */
+#define LLM_HISTOGRAM_DECODE_TIME 7      /* ns; first token to end */
+#define LLM_HISTOGRAM_PROMPT_TOKENS 8    /* of a request that ended */
+#define LLM_HISTOGRAM_GENERATED_TOKENS 9 /* likewise */
+
+typedef struct llm_histogram {
+  uint32_t struct_size;
+  uint32_t num_buckets;  /* the last has no upper edge */
+  const uint64_t* edges; /* [num_buckets - 1], rising, fixed, as long as the library is loaded */
+  uint64_t count;        /* the sum of the buckets */
+  uint64_t sum;          /* of the values */
+  uint64_t buckets[32];  /* [num_buckets]; i holds values above edges[i - 1] and up to edges[i] */
+} llm_histogram;
+
+static inline void llm_histogram_init(llm_histogram* histogram) {
+  memset(histogram, 0, sizeof(*histogram));
+  histogram->struct_size = (uint32_t)sizeof(*histogram);
+}
+/* One histogram, LLM_HISTOGRAM_*, as of the end of the last step. LLM_INVALID_ARGUMENT: no such
+ * one. */
+LLM_API llm_status llm_metrics_histogram(const llm_engine* engine, uint32_t which,
+                                         llm_histogram* histogram);
+
+/* Every counter and histogram as Prometheus text (version 0.0.4): vLLM's names where it has the
+ * same, `inlay:` else; labels model_name and engine. *size is the whole size in bytes, of which
+ * min(*size, capacity) are written, without a terminator. Numbers grow between calls: leave room,
+ * and call again when *size > capacity. */
+LLM_API llm_status llm_metrics_text(const llm_engine* engine, char* text, size_t capacity,
+                                    size_t* size);
+
+/* Records steps with their parts, requests with their stages, submits and callbacks, until
+ * llm_trace_stop or the close of the engine writes them to the file at `path`, which is created or
+ * emptied now, as Chrome's trace format (JSON; Perfetto opens it). Requests appear when they end.
+ * Holds up to 128 Ki spans in some 12 MB; later ones are counted in otherData.dropped_spans.
+ * LLM_FAILED_PRECONDITION: one is running; LLM_NOT_FOUND, LLM_PERMISSION_DENIED, ...: the path. */
+LLM_API llm_status llm_trace_start(llm_engine* engine, const char* path, size_t path_size);
+/* LLM_FAILED_PRECONDITION: none is running; LLM_DATA_LOSS: the file is incomplete (a full disk). */
+LLM_API llm_status llm_trace_stop(llm_engine* engine);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* INLAY_LLM_H_ */
