@@ -42,6 +42,12 @@ absl::Status ModelInfo(const llm_model* handle, llm_model_info* info) {
   ours.tokenizer_bytes = model.text().tokenizer->size_bytes();
   ours.num_tensors = model.listing().tensors.size();
   ours.num_metadata = model.listing().metadata.size();
+  const OpenTimes& times = model.times();
+  ours.open_ns = static_cast<uint64_t>(times.model_ns);
+  ours.header_ns = static_cast<uint64_t>(times.header_ns);
+  ours.tokenizer_ns = static_cast<uint64_t>(times.tokenizer_ns);
+  ours.read_ns = static_cast<uint64_t>(times.read_ns);
+  ours.repack_ns = static_cast<uint64_t>(times.repack_ns);
   return WriteStruct("llm_model_info", ours, info);
 }
 

@@ -12,7 +12,9 @@ extern "C" llm_status llm_submit(llm_engine* engine, const llm_request* request,
     LLM_RETURN_IF_NULL(request);
     LLM_RETURN_IF_NULL(id);
     llm::RequestSpec spec;
-    LLM_RETURN_IF_ERROR(llm::TranslateRequest(request, &spec));
+    const absl::Status translated = llm::TranslateRequest(request, &spec);
+    if (!translated.ok()) engine->engine->CountRejected(translated.code());
+    LLM_RETURN_IF_ERROR(translated);
     return engine->engine->Submit(spec, id);
   });
 }

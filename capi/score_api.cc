@@ -49,7 +49,9 @@ absl::Status Score(llm_engine* engine, const llm_score_request* request, float* 
   LLM_RETURN_IF_NULL(count);
   LLM_RETURN_IF_ERROR(CheckArray("logprobs", logprobs, capacity));
   ScoreSpec spec;
-  LLM_RETURN_IF_ERROR(TranslateScore(request, &spec));
+  const absl::Status translated = TranslateScore(request, &spec);
+  if (!translated.ok()) engine->engine->CountRejected(translated.code());
+  LLM_RETURN_IF_ERROR(translated);
   LLM_ASSIGN_OR_RETURN(const std::vector<float> scored, engine->engine->Score(spec));
   CopyOut(scored.data(), scored.size(), logprobs, capacity, count);
   return absl::OkStatus();

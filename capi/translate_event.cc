@@ -20,6 +20,7 @@ llm_event TranslateEvent(const Event& event) {
   llm_event c;
   std::memset(&c, 0, sizeof(c));
   c.type = static_cast<uint32_t>(event.type);
+  c.choice = event.choice;
   c.id = event.id;
   c.user_data = event.user_data;
   c.text = ToC(event.text);

@@ -35,6 +35,17 @@ void TranslateParts(const EngineMetrics& metrics, llm_metrics_snapshot* c) {
   c->deadline_queue_requests_total = stage(RequestStage::kQueue);
   c->deadline_prefill_requests_total = stage(RequestStage::kPrefill);
   c->deadline_decode_requests_total = stage(RequestStage::kDecode);
+  const RequestTimes& times = step.request_ns_total;
+  c->request_prefill_ns_total = static_cast<uint64_t>(times.prefill_ns);
+  c->request_stall_ns_total = static_cast<uint64_t>(times.stall_ns);
+  c->request_decode_ns_total = static_cast<uint64_t>(times.decode_ns);
+  c->request_deliver_ns_total = static_cast<uint64_t>(times.deliver_ns);
+  c->weight_bytes_read_total = step.weight_bytes_read_total;
+  c->kv_bytes_read_total = step.kv_bytes_read_total;
+  c->kv_bytes_written_total = step.kv_bytes_written_total;
+  c->memory_bandwidth_current = metrics.memory_bandwidth_current;
+  c->engine_open_ns = static_cast<uint64_t>(metrics.times.engine_ns);
+  c->calibrate_ns = static_cast<uint64_t>(metrics.times.calibrate_ns);
 }
 
 }  // namespace
@@ -62,7 +73,7 @@ llm_metrics_snapshot TranslateMetrics(const EngineMetrics& metrics) {
   c.deadline_requests_total = step.deadline_requests_total;
   c.rejected_requests_total = metrics.rejected_requests_total;
   c.failed_requests_total = step.failed_requests_total;
-  c.queue_ns_total = step.queue_ns_total;
+  c.queue_ns_total = static_cast<uint64_t>(step.request_ns_total.queue_ns);
   c.ttft_ns_total = step.ttft_ns_total;
   c.ttft_requests_total = step.ttft_requests_total;
   c.step_ns_total = step.step_ns_total;

@@ -16,7 +16,6 @@ namespace {
 
 absl::Status CheckReserved(const llm_request& c) {
   const char* field = nullptr;
-  if (c.choices > 1) field = "choices";
   if (c.session_id != 0) field = "session_id";
   if (c.adapter_id != 0) field = "adapter_id";
   if (c.token_gap_target_ns != 0) field = "token_gap_target_ns";
@@ -141,6 +140,7 @@ absl::Status TranslateRequest(const llm_request* given, RequestSpec* spec) {
   LLM_RETURN_IF_ERROR(TranslateDelivery(c, spec));
   LLM_RETURN_IF_ERROR(CheckArray("cache_salt", c.cache_salt.data, c.cache_salt.size));
   LLM_RETURN_IF_ERROR(ReadSwitch("prefix_cache", c.prefix_cache, true, &spec->use_prefix_cache));
+  spec->choices = std::max(1, Clamp(c.choices));
   spec->max_new_tokens = Clamp(c.max_new_tokens);
   spec->priority = c.priority;
   spec->first_token_timeout_ns = c.first_token_deadline_ns;

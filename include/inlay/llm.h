@@ -181,6 +181,11 @@ typedef struct llm_model_info {
   uint64_t tokenizer_bytes; /* its tables, beside weights_bytes */
   uint64_t num_tensors;     /* in the file */
   uint64_t num_metadata;    /* likewise: keys */
+  uint64_t open_ns;         /* what the open took; the next four are stages of it */
+  uint64_t header_ns;
+  uint64_t tokenizer_ns; /* and the chat template */
+  uint64_t read_ns;      /* these two overlap on several threads: the sum over the threads */
+  uint64_t repack_ns;
 } llm_model_info;
 
 static inline void llm_model_info_init(llm_model_info* info) {
@@ -375,15 +380,21 @@ LLM_API llm_status llm_plan(const llm_model_source* source, const llm_model_opti
 typedef struct llm_request_stats {
   uint32_t struct_size;
   int32_t prompt_tokens;
-  int32_t cached_tokens; /* prompt tokens whose keys and values came from the prefix cache */
+  int32_t cached_tokens; /* prompt tokens whose keys and values came from the prefix cache, or from
+                            another choice */
   int32_t generated_tokens;
   int32_t preemptions;
   int32_t reserved;
   int64_t recomputed_tokens;
-  int64_t queue_ns; /* submit to first scheduled; -1: never was */
-  int64_t ttft_ns;  /* submit to first token; -1: none came */
-  int64_t total_ns; /* submit to finish */
-  uint64_t seed;    /* the one used */
+  int64_t queue_ns;   /* submit to first scheduled, or to FINISHED when it never was */
+  int64_t ttft_ns;    /* submit to first token; -1: none came */
+  int64_t total_ns;   /* submit to FINISHED: exactly queue + prefill + stall + decode + deliver */
+  uint64_t seed;      /* the one used; alone, a request with that of a choice gives its answer */
+  int64_t prefill_ns; /* inside steps that it was part of, up to its first token */
+  int64_t
+      stall_ns; /* in no step after its first: preempted, paused, left out, or the step failed */
+  int64_t decode_ns;  /* inside its steps from the first token on */
+  int64_t deliver_ns; /* end of its last step, or its end between steps, until FINISHED left */
 } llm_request_stats;
 
 typedef struct llm_logprob {
@@ -392,14 +403,21 @@ typedef struct llm_logprob {
 } llm_logprob;
 
 #define LLM_EVENT_TOKENS 1 /* token_ids, text, logprobs */
+#define LLM_EVENT_CHOICE_FINISHED \
+  2 /* choices > 1: one for each, its last; as FINISHED, of that choice alone */
 #define LLM_EVENT_FINISHED \
   3 /* exactly one, the last: finish_reason, status, message, stats; no tokens and no text */
-#define LLM_EVENT_PROMPT \
-  4 /* any number, before TOKENS: token_ids of the prompt from the second on, logprobs */
+#define LLM_EVENT_PROMPT                                                                \
+  4 /* any number, before TOKENS: token_ids of the prompt from the second on, logprobs; \
+       choices > 1: of choice 0 */
 
+/* FINISHED with choices > 1: finish_reason, status, message, stop_index and `choice` are those of
+ * the first choice, by index, whose status is not LLM_OK, else choice 0's. In its stats generated,
+ * preemptions and recomputed are sums, ttft_ns is that of the first token of any choice, the other
+ * times are those of the choice that ended last, and the rest is choice 0's. */
 typedef struct llm_event {
   uint32_t type;
-  uint32_t choice;
+  uint32_t choice; /* from 0 */
   llm_request_id id;
   void* user_data;
   llm_string
@@ -413,7 +431,7 @@ typedef struct llm_event {
   int32_t finish_reason;
   llm_status status;
   llm_string message;
-  const llm_request_stats* stats; /* NULL but in FINISHED */
+  const llm_request_stats* stats; /* NULL but in CHOICE_FINISHED and FINISHED */
   int32_t stop_index; /* STOP_STRING: which one; END_TOKEN, STOP_TOKEN: the id; else -1 */
   int32_t reserved;
 } llm_event;
@@ -434,7 +452,10 @@ typedef struct llm_logit_bias {
 
 typedef struct llm_request {
   uint32_t struct_size;
-  uint32_t choices; /* 0 or 1; more is reserved */
+  uint32_t choices; /* answers to the prompt, up to 128; default 1. Choice 0 draws with `seed`, the
+                       others with seeds made from it. The prompt is computed once while one of them
+                       runs, also without prefix cache. Each counts as a request in the queue's
+                       bounds, for deadlines and for max_pending_bytes; cancel ends all */
   uint64_t set;     /* LLM_SET_* */
   /* Exactly one of the three is the prompt. */
   llm_string text;           /* tokenized with the bos that the model asks for */
@@ -501,9 +522,10 @@ static inline void llm_request_init(llm_request* request) {
 
 /* Takes the prompt in. LLM_OK: *id is set and exactly one FINISHED event will follow; any other
  * status: neither. LLM_RESOURCE_EXHAUSTED: the queue is full; LLM_INVALID_ARGUMENT: among others a
- * request that can never fit. */
+ * request that can never fit, or never be queued with its choices. */
 LLM_API llm_status llm_submit(llm_engine* engine, const llm_request* request, llm_request_id* id);
-/* Takes effect within one step. LLM_NOT_FOUND: finished long ago or never submitted; harmless. */
+/* Takes effect within one step, on all choices. LLM_NOT_FOUND: finished long ago or never
+ * submitted; harmless. */
 LLM_API llm_status llm_cancel(llm_engine* engine, llm_request_id id);
 
 /* Moves up to `capacity` events out of `queue`, waiting at most `timeout_ns` for the first (0: not
@@ -605,12 +627,12 @@ typedef struct llm_metrics_snapshot {
   uint64_t preemptions_total;
   uint64_t evicted_blocks_total;
   uint64_t submitted_requests_total;
-  uint64_t finished_requests_total; /* the next four are parts of it */
+  uint64_t finished_requests_total; /* the next four are parts of it; choices end as one request */
   uint64_t cancelled_requests_total;
   uint64_t deadline_requests_total;
   uint64_t rejected_requests_total; /* refused at submit: not in finished */
   uint64_t failed_requests_total;
-  uint64_t queue_ns_total; /* of requests that were scheduled */
+  uint64_t queue_ns_total; /* of requests that ended, as in their stats */
   uint64_t ttft_ns_total;  /* of requests that got a token */
   uint64_t ttft_requests_total;
   uint64_t step_ns_total;
@@ -643,6 +665,18 @@ typedef struct llm_metrics_snapshot {
                                                next two, all */
   uint64_t deadline_prefill_requests_total; /* before the first token */
   uint64_t deadline_decode_requests_total;
+  uint64_t request_prefill_ns_total; /* these four as queue_ns_total */
+  uint64_t request_stall_ns_total;
+  uint64_t request_decode_ns_total;
+  uint64_t request_deliver_ns_total;
+  uint64_t weight_bytes_read_total; /* predicted by arithmetic, failed steps included: each weight
+                                       once a step */
+  uint64_t kv_bytes_read_total;     /* likewise: for each chunk, the keys and values it sees once */
+  uint64_t kv_bytes_written_total; /* activations, which stay in caches, are in none of the three */
+  uint64_t memory_bandwidth_current; /* bytes per second that the engine's threads read weights at,
+                                        measured at open in some 4 ms; 0: under 16 MiB of weights */
+  uint64_t engine_open_ns;           /* what llm_engine_open took */
+  uint64_t calibrate_ns;             /* within it: choosing the step budget */
 } llm_metrics_snapshot;
 
 static inline void llm_metrics_snapshot_init(llm_metrics_snapshot* metrics) {
@@ -656,12 +690,16 @@ LLM_API llm_status llm_metrics(const llm_engine* engine, llm_metrics_snapshot* m
 #define LLM_HISTOGRAM_STEP_SEQUENCES 1   /* the batch that a step achieved */
 #define LLM_HISTOGRAM_QUEUE_TIME 2       /* ns; submit to first scheduled, of requests that ended */
 #define LLM_HISTOGRAM_TTFT 3             /* ns; submit to first token */
-#define LLM_HISTOGRAM_TOKEN_GAP 4        /* ns; between two tokens of a request */
+#define LLM_HISTOGRAM_TOKEN_GAP 4        /* ns; between two tokens of a request, or of a choice */
 #define LLM_HISTOGRAM_COMPLETION_TIME 5  /* ns; submit to end, whatever the reason */
 #define LLM_HISTOGRAM_PREFILL_TIME 6     /* ns; first scheduled to first token */
 #define LLM_HISTOGRAM_DECODE_TIME 7      /* ns; first token to end */
 #define LLM_HISTOGRAM_PROMPT_TOKENS 8    /* of a request that ended */
 #define LLM_HISTOGRAM_GENERATED_TOKENS 9 /* likewise */
+#define LLM_HISTOGRAM_RETAINED_TOKENS                                                           \
+  10 /* computed tokens that a running request left findable in the prefix cache when it ended, \
+        was preempted or paused */
+#define LLM_HISTOGRAM_VICTIM_TOKENS 11 /* computed tokens of a preempted request */
 
 typedef struct llm_histogram {
   uint32_t struct_size;
@@ -688,9 +726,76 @@ LLM_API llm_status llm_metrics_histogram(const llm_engine* engine, uint32_t whic
 LLM_API llm_status llm_metrics_text(const llm_engine* engine, char* text, size_t capacity,
                                     size_t* size);
 
+/* One step, as the engine's clock and its plan saw it. A chunk of one token behind the prompt is a
+ * decode, any other a prefill, also when it recomputes. Contexts count keys: the chunk's own and
+ * all before it. */
+typedef struct llm_step_record {
+  uint64_t index; /* from 0, without gaps but for those that were overwritten */
+  int64_t begin_ns;
+  int64_t end_ns;     /* before its FINISHED events left */
+  int64_t forward_ns; /* in the model */
+  int64_t host_ns;    /* the rest */
+  uint32_t failed;    /* 1: it was rolled back, and what it computed does not count */
+  uint32_t preemptions;
+  uint32_t prefill_sequences;
+  uint32_t decode_sequences; /* as many decode tokens */
+  uint32_t prefill_tokens;
+  uint32_t generated_tokens;
+  uint64_t prefill_tokens_squared; /* sum of squares over the chunks, for a variance */
+  uint64_t prefill_context_tokens;
+  uint64_t decode_context_tokens;
+  uint64_t decode_context_tokens_squared;
+  uint32_t waiting_prefill_sequences; /* in no step, without a token yet */
+  uint32_t waiting_decode_sequences;  /* preempted or paused, with tokens */
+  uint64_t waiting_prefill_tokens;    /* known ones of those: to compute or to find in the cache */
+  uint64_t waiting_decode_tokens;
+  uint32_t free_blocks; /* these three at its end */
+  uint32_t held_blocks;
+  uint32_t cached_blocks;
+  uint32_t reserved;
+  uint64_t weight_bytes_read; /* as in llm_metrics_snapshot */
+  uint64_t kv_bytes_read;
+  uint64_t kv_bytes_written;
+} llm_step_record;
+
+#define LLM_RECORD_ENQUEUED 1 /* tokens: of the prompt */
+#define LLM_RECORD_REJECTED 2 /* id 0; detail: the status of the submit */
+#define LLM_RECORD_ADMITTED 3 /* scheduled for the first time; tokens: known */
+#define LLM_RECORD_CACHED 4   /* tokens: found in the prefix cache when admitted or resumed */
+#define LLM_RECORD_PREFILL_CHUNK \
+  5                            /* tokens: computed by a step that held; detail: from which one on */
+#define LLM_RECORD_TOKENS 6    /* tokens: generated */
+#define LLM_RECORD_PREEMPTED 7 /* tokens: computed ones; detail: of these, left in the cache */
+#define LLM_RECORD_PAUSED 8    /* likewise; for its slow reader */
+#define LLM_RECORD_RESUMED 9   /* tokens: known */
+#define LLM_RECORD_FINISHED 10 /* tokens: generated; detail: LLM_FINISH_* */
+#define LLM_RECORD_STEP_FAILED 11 /* id 0; tokens: of the step; detail: its llm_status */
+
+typedef struct llm_request_record {
+  uint64_t index;  /* as of llm_step_record */
+  int64_t time_ns; /* when it happened: records stand in the order in which they were made */
+  llm_request_id id;
+  uint32_t kind; /* LLM_RECORD_* */
+  uint32_t tokens;
+  int64_t detail; /* else 0 */
+} llm_request_record;
+
+/* Copies up to `capacity` records, of the last 2,048 steps, and moves *cursor behind them: begin
+ * with 0 and pass it on. *cursor jumps over records that were overwritten since. Element i is
+ * written at records + i * record_size bytes. Always on; never waits for the engine, nor it for a
+ * reader; each reader has its own cursor. Nothing new: LLM_OK with *count 0. */
+LLM_API llm_status llm_steps_read(const llm_engine* engine, uint64_t* cursor,
+                                  llm_step_record* records, size_t record_size, size_t capacity,
+                                  size_t* count);
+/* Likewise, of the last 8,192 events of requests. */
+LLM_API llm_status llm_records_read(const llm_engine* engine, uint64_t* cursor,
+                                    llm_request_record* records, size_t record_size,
+                                    size_t capacity, size_t* count);
+
 /* Records steps with their parts, requests with their stages, submits and callbacks, until
  * llm_trace_stop or the close of the engine writes them to the file at `path`, which is created or
- * emptied now, as Chrome's trace format (JSON; Perfetto opens it). Requests appear when they end.
+ * emptied now, as Chrome's trace format (JSON; Perfetto opens it). Requests appear when they end,
+ * a choice on the track of its request's id + choice * 2^40.
  * Holds up to 128 Ki spans in some 12 MB; later ones are counted in otherData.dropped_spans.
  * LLM_FAILED_PRECONDITION: one is running; LLM_NOT_FOUND, LLM_PERMISSION_DENIED, ...: the path. */
 LLM_API llm_status llm_trace_start(llm_engine* engine, const char* path, size_t path_size);

@@ -225,6 +225,29 @@ class Engine {
       return llm_metrics_text(engine_, data, capacity, size);
     });
   }
+  // Calls on_step(const llm_step_record&) for up to 64 records from *cursor on; see llm_steps_read.
+  template <typename OnStep>
+  Status ReadSteps(uint64_t* cursor, OnStep&& on_step) const {
+    llm_step_record records[64];
+    size_t count = 0;
+    const llm_status code =
+        llm_steps_read(engine_, cursor, records, sizeof(records[0]), 64, &count);
+    if (code != LLM_OK) return Status(code);
+    for (size_t i = 0; i < count; ++i) on_step(static_cast<const llm_step_record&>(records[i]));
+    return Status();
+  }
+  // Likewise, on_record(const llm_request_record&).
+  template <typename OnRecord>
+  Status ReadRecords(uint64_t* cursor, OnRecord&& on_record) const {
+    llm_request_record records[64];
+    size_t count = 0;
+    const llm_status code =
+        llm_records_read(engine_, cursor, records, sizeof(records[0]), 64, &count);
+    if (code != LLM_OK) return Status(code);
+    for (size_t i = 0; i < count; ++i)
+      on_record(static_cast<const llm_request_record&>(records[i]));
+    return Status();
+  }
   Status StartTrace(std::string_view path) {
     return Status(llm_trace_start(engine_, path.data(), path.size()));
   }

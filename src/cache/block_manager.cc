@@ -167,29 +167,32 @@ void BlockManager::PublishMissing(PrefixNodeId node, const std::vector<BlockTabl
   }
 }
 
-void BlockManager::PublishPartial(PrefixNodeId node, absl::Span<const int32_t> tokens,
-                                  int32_t num_computed, const std::vector<BlockTable>& tables) {
+int32_t BlockManager::PublishPartial(PrefixNodeId node, absl::Span<const int32_t> tokens,
+                                     int32_t num_computed, const std::vector<BlockTable>& tables) {
   const int32_t begin = prefix_->depth(node) * block_size();
   const int32_t length = num_computed - begin;
-  if (length < 1 || length >= block_size()) return;
+  if (length < 1 || length >= block_size()) return 0;
   const absl::Span<const int32_t> rest =
       tokens.subspan(static_cast<size_t>(begin), static_cast<size_t>(length));
   PrefixNodeId known = kNoPrefixNode;
-  if (prefix_->BestPartialChild(node, rest, &known) == length) return;
-  if (!EnsureFreeNode()) return;
+  if (prefix_->BestPartialChild(node, rest, &known) == length) return length;
+  if (!EnsureFreeNode()) return 0;
   const PrefixNodeId child = prefix_->AddChild(node, rest);
   prefix_->Pin(child);
   for (int g = 0; g < num_groups(); ++g) {
     Attach(child, g, tables[static_cast<size_t>(g)][static_cast<size_t>(begin / block_size())]);
   }
   prefix_->Unpin(child);
+  return length;
 }
 
-void BlockManager::ReleaseAll(PrefixNodeId node, absl::Span<const int32_t> tokens,
-                              int32_t num_computed, std::vector<BlockTable>* tables) {
+int32_t BlockManager::ReleaseAll(PrefixNodeId node, absl::Span<const int32_t> tokens,
+                                 int32_t num_computed, std::vector<BlockTable>* tables) {
+  int32_t retained = 0;
   if (node != kNoPrefixNode) {
     PublishMissing(node, *tables);
-    PublishPartial(node, tokens, num_computed, *tables);
+    retained =
+        prefix_->depth(node) * block_size() + PublishPartial(node, tokens, num_computed, *tables);
   }
   for (int g = 0; g < static_cast<int>(tables->size()); ++g) {
     BlockTable& table = (*tables)[static_cast<size_t>(g)];
@@ -198,6 +201,7 @@ void BlockManager::ReleaseAll(PrefixNodeId node, absl::Span<const int32_t> token
     }
     table.clear();
   }
+  return retained;
 }
 
 void BlockManager::ReleaseBehindWindows(int32_t num_computed, std::vector<BlockTable>* tables) {

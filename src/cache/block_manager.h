@@ -65,9 +65,9 @@ class BlockManager {
                        const std::vector<BlockTable>& tables);
   // Gives back all blocks, tails first, so that they are evicted before heads; whole and partly
   // filled ones that hold computed tokens stay findable when `node` is the sequence's place. Clears
-  // the tables; `node` stays pinned.
-  void ReleaseAll(PrefixNodeId node, absl::Span<const int32_t> tokens, int32_t num_computed,
-                  std::vector<BlockTable>* tables);
+  // the tables; `node` stays pinned. Returns how many of the computed tokens stay findable.
+  int32_t ReleaseAll(PrefixNodeId node, absl::Span<const int32_t> tokens, int32_t num_computed,
+                     std::vector<BlockTable>* tables);
   // Gives back the blocks of [0, num_computed) that no later query reads. They stay findable.
   void ReleaseBehindWindows(int32_t num_computed, std::vector<BlockTable>* tables);
 
@@ -86,8 +86,9 @@ class BlockManager {
   bool EnsureFreeNode();
   void Attach(PrefixNodeId node, int group, BlockId block);
   void PublishMissing(PrefixNodeId node, const std::vector<BlockTable>& tables);
-  void PublishPartial(PrefixNodeId node, absl::Span<const int32_t> tokens, int32_t num_computed,
-                      const std::vector<BlockTable>& tables);
+  // Returns how many tokens of a partly filled block are published now.
+  int32_t PublishPartial(PrefixNodeId node, absl::Span<const int32_t> tokens, int32_t num_computed,
+                         const std::vector<BlockTable>& tables);
 
   const BlockManagerOptions options_;
   std::vector<BlockPool> pools_;

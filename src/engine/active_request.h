@@ -1,5 +1,5 @@
-// A request inside the engine: its sequence and what turns tokens into events. Owned by the engine
-// thread once drained.
+// A request inside the engine, or one of its choices: its sequence and what turns tokens into
+// events. Owned by the engine thread once drained.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,11 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "src/engine/choices.h"
 #include "src/engine/delivery.h"
 #include "src/engine/embed.h"
 #include "src/engine/queue_place.h"
+#include "src/engine/request_clock.h"
 #include "src/engine/score.h"
 #include "src/sequence/sequence.h"
 #include "src/sequence/stop_criteria.h"
@@ -22,6 +24,7 @@ namespace llm {
 struct ActiveRequest : Sequence {
   ActiveRequest(Request submitted, const Tokenizer* tokenizer, bool render_special)
       : Sequence(MakeSequence(std::move(submitted))),
+        clock(request.arrival_ns),
         stop(&request.stop),
         detokenizer(tokenizer, render_special) {}
   ActiveRequest(const ActiveRequest&) = delete;
@@ -33,11 +36,13 @@ struct ActiveRequest : Sequence {
   // Log-probabilities of the prompt are wanted, and not all staged yet.
   bool tells_prompt() const { return generates() && score_begin >= 0; }
 
+  RequestClock clock;
   StopCriteria stop;
   Detokenizer detokenizer;
   std::shared_ptr<Outbox> outbox;
   std::shared_ptr<EventSink> sink;
-  QueuePlace place;
+  QueuePlace place;                    // without choices
+  std::shared_ptr<ChoiceGroup> group;  // null: a request without choices
 
   std::shared_ptr<ScoreSink> score;  // at most one of the two is set
   std::shared_ptr<EmbedSink> embed;
@@ -51,7 +56,8 @@ struct ActiveRequest : Sequence {
   FinishReason reason = FinishReason::kNone;
   absl::Status end_status;
   int32_t stop_index = -1;
-  int64_t end_ns = 0;
+  int64_t end_ns = 0;    // when it ended; once settled, when its FINISHED left
+  bool settled = false;  // counted, its place given back
   bool finish_sent = false;
 
  private:

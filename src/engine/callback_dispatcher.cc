@@ -68,7 +68,7 @@ void CallbackDispatcher::Call(const TakenEvent& taken) {
   try {
     outbox->handler.call(outbox->handler.host, taken.View());
   } catch (...) {
-    outbox->callback_threw.store(true);
+    WholeOf(taken.outbox)->callback_threw.store(true);
     outbox->waker->Wake();
   }
   calling_thread_.store(std::thread::id());

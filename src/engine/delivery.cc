@@ -8,7 +8,8 @@ namespace llm {
 
 Event TakenEvent::View() const {
   Event event;
-  event.type = finished ? EventType::kFinished : prompt ? EventType::kPrompt : EventType::kTokens;
+  event.type = prompt ? EventType::kPrompt : EventType::kTokens;
+  event.choice = outbox->choice;
   event.id = outbox->id;
   event.user_data = outbox->user_data;
   event.text = delta.text;
@@ -17,6 +18,8 @@ Event TakenEvent::View() const {
   event.logprobs_per_token =
       prompt ? outbox->prompt_logprobs_per_token : outbox->logprobs_per_token;
   if (finished) {  // nothing writes to the outbox after its finish was taken
+    event.type = outbox->whole != nullptr ? EventType::kChoiceFinished : EventType::kFinished;
+    event.choice = outbox->finish.choice;
     event.reason = outbox->finish.reason;
     event.status = outbox->finish.status;
     event.message = outbox->message;

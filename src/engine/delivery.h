@@ -14,8 +14,8 @@
 
 namespace llm {
 
-// One request's undelivered events. Made at submit with all that FINISHED needs, so that FINISHED
-// can always be delivered.
+// One request's undelivered events, or one choice's. Made at submit with all that FINISHED needs,
+// so that FINISHED can always be delivered.
 struct Outbox {
   // Fixed before the engine sees it.
   uint64_t id = 0;
@@ -24,6 +24,8 @@ struct Outbox {
   int32_t prompt_logprobs_per_token = 0;
   EventHandler handler;
   std::shared_ptr<Waker> waker;  // of the engine
+  uint32_t choice = 0;
+  std::shared_ptr<Outbox> whole;  // of a choice: its request's, for FINISHED alone
 
   // Guarded by the sink's mutex.
   Delta pending_prompt;  // taken before `pending`, as an event of its own
@@ -37,12 +39,18 @@ struct Outbox {
   // Any thread.
   std::atomic<size_t> pending_bytes{0};
   std::atomic<bool> wake_when_taken{false};  // the engine paused the request
+  // These two concern the whole request.
   std::atomic<bool> cancel_requested{false};
   std::atomic<bool> callback_threw{false};
 
   // REQUIRES: the sink's mutex.
   size_t CountPendingBytes() const { return pending_prompt.size_bytes() + pending.size_bytes(); }
 };
+
+// Where what concerns the whole request stands.
+inline const std::shared_ptr<Outbox>& WholeOf(const std::shared_ptr<Outbox>& outbox) {
+  return outbox->whole != nullptr ? outbox->whole : outbox;
+}
 
 // One event taken out of its outbox; owns what the event lends.
 struct TakenEvent {
@@ -55,7 +63,9 @@ struct TakenEvent {
   Event View() const;
 };
 
-// A first-in first-out list of outboxes with something to take. Producers never wait for readers.
+// A first-in first-out list of outboxes with something to take, each of which leaves it empty: an
+// outbox that is finished after others is taken after all that they hold. Producers never wait for
+// readers.
 class EventSink {
  public:
   virtual ~EventSink();

@@ -17,6 +17,7 @@ StepLoopOptions LoopOptions(const EngineParts& parts, const EngineOptions& optio
   loop.vocab_size = parts.text.vocab_size;
   loop.hidden_size = parts.text.hidden_size;
   loop.max_pending_bytes = options.max_pending_bytes;
+  loop.bytes = parts.bytes;
   return loop;
 }
 
@@ -162,6 +163,8 @@ EngineMetrics Engine::Metrics() const {
                                  static_cast<uint64_t>(counters.scheduler.held_blocks_current) +
                                  static_cast<uint64_t>(counters.scheduler.cached_blocks_current);
   metrics.kv_bytes_current = parts_.kv_bytes;
+  metrics.memory_bandwidth_current = parts_.memory_bandwidth;
+  metrics.times = parts_.times;
   metrics.memory_bytes_current = counters.step.event_bytes_current;
   if (parts_.memory_bytes) metrics.memory_bytes_current += parts_.memory_bytes();
   return metrics;

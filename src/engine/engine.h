@@ -48,6 +48,9 @@ struct EngineParts {
   std::function<uint64_t()> memory_bytes;  // counted by the engine's allocator; may be null
   uint64_t kv_bytes = 0;
   MetricsLabels labels;
+  ByteModel bytes;                // what a step moves
+  uint64_t memory_bandwidth = 0;  // bytes per second; 0: not measured
+  OpenTimes times;
 };
 
 class Engine {
@@ -63,6 +66,8 @@ class Engine {
   // neither.
   absl::Status Submit(const RequestSpec& spec, uint64_t* id);
   absl::Status Cancel(uint64_t id) { return queue_.Cancel(id); }
+  // A request that was refused; by the layers above, where Submit did not see it.
+  void CountRejected(absl::StatusCode code);
   // Drops the cached blocks that nothing uses, before the next step. FAILED_PRECONDITION: closed.
   absl::Status FlushCache();
   // Log-probabilities of tokens first..end of a text, each given all before it; blocks until they
@@ -83,6 +88,8 @@ class Engine {
   const std::shared_ptr<CompletionQueue>& queue() const { return own_queue_; }
   EngineMetrics Metrics() const;
   const MetricsLabels& labels() const { return parts_.labels; }
+  // The last steps and the last events of requests; from any thread.
+  const StepLog& log() const { return loop_.log(); }
   // Written at Close when it is still on.
   TraceRecorder& trace() { return trace_; }
 
@@ -102,6 +109,9 @@ class Engine {
   // engine_submit.cc
   void TraceSubmit(int64_t start_ns, uint64_t id);
   absl::Status SubmitReserved(const RequestSpec& spec, QueuePlace place, uint64_t* id);
+  std::unique_ptr<ActiveRequest> MakeActive(const RequestSpec& spec, Request request) const;
+  absl::Status SubmitChoices(const RequestSpec& spec, const Request& request, QueuePlace place,
+                             uint64_t* id);
   absl::StatusOr<Request> MakeRequest(const RequestSpec& spec, QueuePlace* place) const;
   absl::StatusOr<std::vector<int32_t>> Tokenize(const RequestSpec& spec, QueuePlace* place) const;
   absl::Status TokenizeBadWords(const RequestSpec& spec, SamplingParams* sampling) const;

@@ -20,21 +20,43 @@ int64_t DeadlineAt(int64_t now_ns, int64_t timeout_ns) {
   return CheckedAdd(now_ns, timeout_ns).value_or(0);
 }
 
+// Choices are places in the queue: what never finds room there must not be told to come again.
+absl::Status CheckChoices(const RequestSpec& spec, size_t prompt_tokens,
+                          const QueueBounds& bounds) {
+  if (spec.choices == 1) return absl::OkStatus();
+  if (spec.choices > bounds.max_requests) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "choices: ", spec.choices, " exceed max_queued_requests, ", bounds.max_requests));
+  }
+  if (static_cast<int64_t>(prompt_tokens) > bounds.max_tokens / spec.choices) {
+    return absl::InvalidArgumentError(absl::StrCat("choices: ", spec.choices, " of ", prompt_tokens,
+                                                   " prompt tokens exceed max_queued_tokens, ",
+                                                   bounds.max_tokens));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status Engine::Submit(const RequestSpec& spec, uint64_t* id) {
-  LLM_RETURN_IF_ERROR(queue_.CheckOpen());
   const int64_t start_ns = trace_.on() ? parts_.clock->NowNs() : 0;
-  absl::Status status = ValidateSpec(spec, parts_.text);
+  absl::Status status = queue_.CheckOpen();
+  if (status.ok()) status = ValidateSpec(spec, parts_.text);
+  if (status.ok()) status = CheckChoices(spec, spec.prompt_ids.size(), queue_.usage()->bounds());
   QueuePlace place;
   if (status.ok()) {
     const size_t bytes = spec.prompt_kind == PromptKind::kIds ? 0 : spec.text.size();
-    status = QueuePlace::Reserve(queue_.usage(), TokenBound(spec, bytes), &place);
+    status = QueuePlace::Reserve(queue_.usage(), spec.choices, TokenBound(spec, bytes), &place);
   }
   if (status.ok()) status = SubmitReserved(spec, std::move(place), id);
-  if (!status.ok()) queue_.CountRejected(status.code());
+  if (!status.ok()) CountRejected(status.code());
   if (start_ns != 0) TraceSubmit(start_ns, status.ok() ? *id : 0);
   return status;
+}
+
+void Engine::CountRejected(absl::StatusCode code) {
+  queue_.CountRejected(code);
+  loop_.log().Add(RecordKind::kRejected, 0, 0, static_cast<int64_t>(code), parts_.clock->NowNs());
 }
 
 void Engine::TraceSubmit(int64_t start_ns, uint64_t id) {
@@ -48,16 +70,25 @@ void Engine::TraceSubmit(int64_t start_ns, uint64_t id) {
 }
 
 // The place in tokens before they are counted: a token has at least a byte, and no prompt is longer
-// than the context.
+// than the context. Each choice keeps the prompt.
 int64_t Engine::TokenBound(const RequestSpec& spec, size_t text_bytes) const {
-  if (spec.prompt_kind == PromptKind::kIds) return static_cast<int64_t>(spec.prompt_ids.size());
+  if (spec.prompt_kind == PromptKind::kIds) {
+    return static_cast<int64_t>(spec.prompt_ids.size()) * spec.choices;
+  }
   const int64_t bound =
       std::min<int64_t>(static_cast<int64_t>(text_bytes) + 2, options_.max_context_tokens);
-  return std::min(bound, queue_.usage()->max_tokens());
+  return std::min(bound * spec.choices, queue_.usage()->bounds().max_tokens);
 }
 
 absl::Status Engine::SubmitReserved(const RequestSpec& spec, QueuePlace place, uint64_t* id) {
   LLM_ASSIGN_OR_RETURN(Request request, MakeRequest(spec, &place));
+  if (spec.choices > 1) return SubmitChoices(spec, request, std::move(place), id);
+  std::unique_ptr<ActiveRequest> active = MakeActive(spec, std::move(request));
+  active->place = std::move(place);
+  return queue_.Push(absl::MakeSpan(&active, 1), id);
+}
+
+std::unique_ptr<ActiveRequest> Engine::MakeActive(const RequestSpec& spec, Request request) const {
   auto active = std::make_unique<ActiveRequest>(std::move(request), parts_.text.tokenizer,
                                                 spec.render_special);
   active->outbox = MakeOutbox(spec);
@@ -74,8 +105,28 @@ absl::Status Engine::SubmitReserved(const RequestSpec& spec, QueuePlace place, u
   } else {
     active->sink = spec.queue != nullptr ? spec.queue : own_queue_;
   }
-  active->place = std::move(place);
-  return queue_.Push(std::move(active), id);
+  return active;
+}
+
+absl::Status Engine::SubmitChoices(const RequestSpec& spec, const Request& request,
+                                   QueuePlace place, uint64_t* id) {
+  auto group = std::make_shared<ChoiceGroup>(spec.choices);
+  group->outbox = MakeOutbox(spec);
+  group->place = std::move(place);
+  std::vector<std::unique_ptr<ActiveRequest>> all;
+  for (uint32_t choice = 0; choice < static_cast<uint32_t>(spec.choices); ++choice) {
+    Request own = request;
+    own.sampling.seed = ChoiceSeed(request.sampling.seed, choice);
+    all.push_back(MakeActive(spec, std::move(own)));
+    ActiveRequest* active = all.back().get();
+    if (choice > 0) active->score_begin = -1;  // the prompt is told once
+    active->outbox->choice = choice;
+    active->outbox->whole = group->outbox;
+    active->group = group;
+    active->siblings = &group->siblings;
+    group->siblings.push_back(active);
+  }
+  return queue_.Push(absl::MakeSpan(all), id);
 }
 
 absl::StatusOr<Request> Engine::MakeRequest(const RequestSpec& spec, QueuePlace* place) const {
@@ -159,7 +210,8 @@ absl::StatusOr<std::vector<int32_t>> Engine::Tokenize(const RequestSpec& spec,
           "prompt: token ", id, " is outside the model's vocabulary of ", parts_.text.vocab_size));
     }
   }
-  LLM_RETURN_IF_ERROR(place->Resize(static_cast<int64_t>(ids.size())));
+  LLM_RETURN_IF_ERROR(CheckChoices(spec, ids.size(), queue_.usage()->bounds()));
+  LLM_RETURN_IF_ERROR(place->Resize(static_cast<int64_t>(ids.size()) * spec.choices));
   return ids;
 }
 

@@ -14,7 +14,7 @@
 
 namespace llm {
 
-enum class EventType : uint32_t { kTokens = 1, kFinished = 3, kPrompt = 4 };
+enum class EventType : uint32_t { kTokens = 1, kChoiceFinished = 2, kFinished = 3, kPrompt = 4 };
 
 // Laid out as llm_request_stats (capi/abi_layout.cc asserts it), so that an event can lend it as it
 // is.
@@ -26,16 +26,21 @@ struct RequestStats {
   int32_t preemptions = 0;
   int32_t reserved = 0;
   int64_t recomputed_tokens = 0;
-  int64_t queue_ns = -1;  // -1: never scheduled
-  int64_t ttft_ns = -1;   // -1: no token came
+  int64_t queue_ns = 0;
+  int64_t ttft_ns = -1;  // -1: no token came
   int64_t total_ns = 0;
   uint64_t seed = 0;
+  int64_t prefill_ns = 0;
+  int64_t stall_ns = 0;
+  int64_t decode_ns = 0;
+  int64_t deliver_ns = 0;
 };
 
 // Everything is borrowed: from the queue until its next poll, or from the dispatcher until the
 // callback returns.
 struct Event {
   EventType type = EventType::kTokens;
+  uint32_t choice = 0;
   uint64_t id = 0;
   void* user_data = nullptr;
   absl::string_view text;
@@ -45,7 +50,7 @@ struct Event {
   FinishReason reason = FinishReason::kNone;
   absl::StatusCode status = absl::StatusCode::kOk;
   absl::string_view message;
-  const RequestStats* stats = nullptr;  // kFinished only
+  const RequestStats* stats = nullptr;  // kChoiceFinished and kFinished only
   int32_t stop_index = -1;
 };
 
@@ -56,6 +61,7 @@ struct EventHandler {
 };
 
 struct FinishRecord {
+  uint32_t choice = 0;
   FinishReason reason = FinishReason::kNone;
   absl::StatusCode status = absl::StatusCode::kOk;
   int32_t stop_index = -1;

@@ -46,6 +46,8 @@ absl::Span<const uint64_t> HistogramEdges(HistogramId id) {
       return kRequestTime;
     case HistogramId::kPromptTokens:
     case HistogramId::kGeneratedTokens:
+    case HistogramId::kRetainedTokens:
+    case HistogramId::kVictimTokens:
       return kTokens;
   }
   return {};

@@ -22,8 +22,10 @@ enum class HistogramId : uint32_t {
   kDecodeTime = 7,       // first token to end
   kPromptTokens = 8,     // of a request that ended
   kGeneratedTokens = 9,  // likewise
+  kRetainedTokens = 10,  // left in the prefix cache by a sequence that gave up its blocks
+  kVictimTokens = 11,    // computed ones of a preempted sequence
 };
-inline constexpr size_t kNumHistograms = 10;
+inline constexpr size_t kNumHistograms = 12;
 inline constexpr size_t kMaxHistogramEdges = 23;
 
 // Inclusive upper edges, rising. Values above the last one fall into one more bucket.

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/kernel_table.h"
+#include "src/base/clock.h"
 #include "src/base/float_state.h"
 #include "src/base/status_macros.h"
 #include "src/base/thread_pool.h"
@@ -38,6 +39,8 @@ absl::StatusOr<std::shared_ptr<const LoadedModel>> LoadedModel::Open(
     std::unique_ptr<ModelFile> file, const ModelOptions& options) {
   const ScopedFloatState float_state;  // norms and rope frequencies are converted here
   const std::string where = file->name();
+  const SteadyClock clock;
+  const int64_t start_ns = clock.NowNs();
   LLM_ASSIGN_OR_RETURN(std::unique_ptr<WeightSource> source,
                        OpenGguf(std::move(file), options.limits));
   std::shared_ptr<LoadedModel> loaded(new LoadedModel());
@@ -45,7 +48,10 @@ absl::StatusOr<std::shared_ptr<const LoadedModel>> LoadedModel::Open(
   loaded->allocator_.set_limit_bytes(options.max_memory_bytes);
   const absl::StatusOr<absl::string_view> name = source->metadata().GetString("general.name");
   if (name.ok()) loaded->name_ = std::string(*name);
+  OpenTimes& times = loaded->times_;
+  times.header_ns = clock.NowNs() - start_ns;
   LLM_RETURN_IF_ERROR(loaded->LoadText(*source, options));
+  times.tokenizer_ns = clock.NowNs() - start_ns - times.header_ns;
   LLM_ASSIGN_OR_RETURN(const ModelConfig read, ReadModelConfig(*source));
   LLM_RETURN_IF_ERROR(CheckVocabulary(where, *loaded->tokenizer_, read.vocab_size));
 
@@ -55,6 +61,9 @@ absl::StatusOr<std::shared_ptr<const LoadedModel>> LoadedModel::Open(
   loaded->text_.vocab_size = config.vocab_size;
   loaded->listing_ = ListModel(*source);
   loaded->text_.hidden_size = config.hidden_size;
+  times.read_ns = loaded->model_->weights.read_ns;
+  times.repack_ns = loaded->model_->weights.repack_ns;
+  times.model_ns = clock.NowNs() - start_ns;
   options.logger.Info("model ", loaded->name_, ": ", config.architecture, ", ", config.num_layers,
                       " layers, ", loaded->weights_bytes(), " bytes of weights, kernels ",
                       loaded->model_->kernels->name);

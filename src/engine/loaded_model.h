@@ -10,6 +10,7 @@
 #include "src/base/log.h"
 #include "src/engine/model_listing.h"
 #include "src/engine/model_text.h"
+#include "src/engine/open_times.h"
 #include "src/loader/gguf_reader.h"
 #include "src/loader/model_file.h"
 #include "src/model/model.h"
@@ -51,6 +52,7 @@ class LoadedModel {
   bool header_only() const { return header_only_; }
   uint64_t weights_bytes() const { return weights_bytes_; }  // header_only: what they would take
   const ModelListing& listing() const { return listing_; }
+  const OpenTimes& times() const { return times_; }  // of the model alone
 
  private:
   LoadedModel() = default;
@@ -68,6 +70,7 @@ class LoadedModel {
   uint64_t weights_bytes_ = 0;
   bool float_activations_ = false;
   bool header_only_ = false;
+  OpenTimes times_;
 };
 
 }  // namespace llm

@@ -7,6 +7,8 @@
 #include <numeric>
 
 #include "src/engine/histograms.h"
+#include "src/engine/open_times.h"
+#include "src/engine/request_clock.h"
 #include "src/engine/step_laps.h"
 #include "src/scheduler/scheduler.h"
 #include "src/sequence/stop_criteria.h"
@@ -32,10 +34,13 @@ struct StepCounters {
   uint64_t cancelled_requests_total = 0;
   uint64_t deadline_requests_total = 0;
   uint64_t failed_requests_total = 0;
-  uint64_t queue_ns_total = 0;
+  RequestTimes request_ns_total;  // of requests that ended
   uint64_t ttft_ns_total = 0;
   uint64_t ttft_requests_total = 0;
   uint64_t step_ns_total = 0;
+  uint64_t weight_bytes_read_total = 0;  // predicted, failed steps included, like the next two
+  uint64_t kv_bytes_read_total = 0;
+  uint64_t kv_bytes_written_total = 0;
   std::array<uint64_t, kNumStepParts> part_ns_total{};
   std::array<uint64_t, kNumFinishReasons> finished_by_reason{};
   std::array<uint64_t, kNumRequestStages> deadlines_by_stage{};
@@ -68,6 +73,8 @@ struct EngineMetrics {
   uint64_t total_blocks_current = 0;
   uint64_t kv_bytes_current = 0;
   uint64_t memory_bytes_current = 0;
+  uint64_t memory_bandwidth_current = 0;  // bytes per second
+  OpenTimes times;
 };
 
 }  // namespace llm

@@ -28,6 +28,12 @@ void WriteGauges(const EngineMetrics& metrics, const MetricsLabels& labels, Prom
           PrometheusText::Label("block_size", absl::StrCat(labels.block_size)), ",",
           PrometheusText::Label("num_gpu_blocks", absl::StrCat(metrics.total_blocks_current))),
       1);
+  // Nothing else is told of adapters, which this version does not load; routers look for the name.
+  out->Family("vllm:lora_requests_info", "gauge", "Adapters, in the labels: none.");
+  out->Sample(absl::StrCat(PrometheusText::Label("max_lora", "0"), ",",
+                           PrometheusText::Label("waiting_lora_adapters", ""), ",",
+                           PrometheusText::Label("running_lora_adapters", "")),
+              0);
   out->Gauge("inlay:healthy", "0 after an internal fault.", metrics.healthy ? 1 : 0);
   out->Family("inlay:blocks", "gauge", "KV blocks by state.");
   out->Sample(R"(state="free")", static_cast<uint64_t>(scheduler.free_blocks_current));
@@ -103,6 +109,63 @@ void WriteSteps(const EngineMetrics& metrics, PrometheusText* out) {
                metrics.callback_ns_total, kSeconds);
 }
 
+// In time that the model ran, all of its predicted bytes over those that memory could have given.
+void WriteBandwidthShare(const EngineMetrics& metrics, PrometheusText* out) {
+  const StepCounters& step = metrics.step;
+  const uint64_t moved =
+      step.weight_bytes_read_total + step.kv_bytes_read_total + step.kv_bytes_written_total;
+  const double possible =
+      static_cast<double>(step.part_ns_total[static_cast<size_t>(StepPart::kForward)]) * 1e-9 *
+      static_cast<double>(metrics.memory_bandwidth_current);
+  out->Family("inlay:bandwidth_share", "gauge",
+              "Predicted bytes over forward time and memory bandwidth; 0 where that is unknown.");
+  out->SampleRatio(moved, possible < 1e18 ? static_cast<uint64_t>(possible) : 0);
+}
+
+void WriteBytes(const EngineMetrics& metrics, PrometheusText* out) {
+  const StepCounters& step = metrics.step;
+  out->Counter("vllm:estimated_read_bytes_per_gpu_total",
+               "Bytes read by all steps, by arithmetic: weights, keys and values.",
+               step.weight_bytes_read_total + step.kv_bytes_read_total);
+  out->Counter("vllm:estimated_write_bytes_per_gpu_total",
+               "Bytes of keys and values written by all steps, by arithmetic.",
+               step.kv_bytes_written_total);
+  out->Family("inlay:moved_bytes_total", "counter", "The same by what is moved.");
+  out->Sample(R"(kind="weights_read")", step.weight_bytes_read_total);
+  out->Sample(R"(kind="kv_read")", step.kv_bytes_read_total);
+  out->Sample(R"(kind="kv_written")", step.kv_bytes_written_total);
+  out->Gauge("inlay:memory_bandwidth_bytes_per_second",
+             "At which the engine's threads read weights, measured at open; 0: not measured.",
+             metrics.memory_bandwidth_current);
+  WriteBandwidthShare(metrics, out);
+}
+
+void WriteTimes(const EngineMetrics& metrics, PrometheusText* out) {
+  const auto sample = [&](const char* label, const char* value, int64_t ns) {
+    out->Sample(PrometheusText::Label(label, value), static_cast<uint64_t>(ns), kSeconds);
+  };
+  const RequestTimes& times = metrics.step.request_ns_total;
+  out->Family("inlay:request_part_seconds_total", "counter",
+              "Time of the requests that ended, by where it went.");
+  sample("part", "queue", times.queue_ns);
+  sample("part", "prefill", times.prefill_ns);
+  sample("part", "stall", times.stall_ns);
+  sample("part", "decode", times.decode_ns);
+  sample("part", "deliver", times.deliver_ns);
+  const OpenTimes& open = metrics.times;
+  out->Family(
+      "inlay:open_seconds", "gauge",
+      "What opening took. header, tokenizer, read and repack are stages of model, calibrate "
+      "one of engine; read and repack are summed over threads.");
+  sample("stage", "model", open.model_ns);
+  sample("stage", "header", open.header_ns);
+  sample("stage", "tokenizer", open.tokenizer_ns);
+  sample("stage", "read", open.read_ns);
+  sample("stage", "repack", open.repack_ns);
+  sample("stage", "engine", open.engine_ns);
+  sample("stage", "calibrate", open.calibrate_ns);
+}
+
 void WriteHistogram(const EngineMetrics& metrics, HistogramId id, const char* name, MetricUnit unit,
                     const char* help, PrometheusText* out) {
   const Histogram& histogram = metrics.step.histograms.Of(id);
@@ -124,6 +187,10 @@ void WriteHistograms(const EngineMetrics& metrics, PrometheusText* out) {
   tokens(HistogramId::kPromptTokens, "vllm:request_prompt_tokens", "Prompt tokens of a request.");
   tokens(HistogramId::kGeneratedTokens, "vllm:request_generation_tokens",
          "Tokens generated for a request.");
+  tokens(HistogramId::kRetainedTokens, "inlay:retained_tokens",
+         "Computed tokens that a request left in the prefix cache when it gave up its blocks.");
+  tokens(HistogramId::kVictimTokens, "inlay:preemption_victim_progress_tokens",
+         "Computed tokens of a preempted request.");
   seconds(HistogramId::kQueueTime, "vllm:request_queue_time_seconds",
           "From submit to the first step.");
   seconds(HistogramId::kTtft, "vllm:time_to_first_token_seconds",
@@ -147,6 +214,8 @@ std::string MetricsText(const EngineMetrics& metrics, const MetricsLabels& label
   WriteTokens(metrics, &out);
   WriteRequests(metrics, &out);
   WriteSteps(metrics, &out);
+  WriteBytes(metrics, &out);
+  WriteTimes(metrics, &out);
   WriteHistograms(metrics, &out);
   return out.text();
 }

@@ -7,6 +7,7 @@
 #include "src/base/float_state.h"
 #include "src/base/status_macros.h"
 #include "src/base/thread_pool.h"
+#include "src/engine/byte_model.h"
 #include "src/engine/calibrate.h"
 #include "src/engine/engine_plan.h"
 #include "src/engine/random.h"
@@ -64,6 +65,9 @@ absl::StatusOr<std::unique_ptr<Engine>> OpenEngine(std::shared_ptr<const LoadedM
     return absl::FailedPreconditionError(absl::StrCat(
         "model ", model->name(), ": opened with header_only, it has no weights to serve"));
   }
+  std::shared_ptr<const Clock> clock = options.clock;
+  if (clock == nullptr) clock = std::make_shared<SteadyClock>();
+  const int64_t start_ns = clock->NowNs();
   const Model& weights = model->model();
   const int64_t available = AvailableMemoryBytes();
   LLM_ASSIGN_OR_RETURN(EnginePlan plan, PlanEngine(weights.config, *weights.kernels,
@@ -78,21 +82,28 @@ absl::StatusOr<std::unique_ptr<Engine>> OpenEngine(std::shared_ptr<const LoadedM
 
   EngineParts parts;
   parts.text = model->text();
-  parts.clock = options.clock != nullptr ? options.clock : std::make_shared<SteadyClock>();
+  parts.clock = std::move(clock);
+  parts.times = model->times();
   LLM_ASSIGN_OR_RETURN(
       parts.runner,
       ModelRunner::Create(&weights, plan.runner, foundation->pool.get(), &foundation->allocator));
   LLM_ASSIGN_OR_RETURN(parts.scheduler, MakeScheduler(plan, weights.config, options));
+  const int64_t calibrate_ns = parts.clock->NowNs();
   if (plan.calibrate) {
     LLM_ASSIGN_OR_RETURN(plan.runner.max_step_tokens,
                          CalibrateStepTokens(plan.runner, *parts.clock, parts.runner.get()));
   }
+  parts.times.calibrate_ns = parts.clock->NowNs() - calibrate_ns;
+  LLM_ASSIGN_OR_RETURN(parts.bytes, MakeByteModel(weights, plan.runner));
+  parts.memory_bandwidth =
+      MeasureReadBandwidth(weights.weights, *parts.clock, foundation->pool.get());
   Allocator* allocator = &foundation->allocator;
   parts.memory_bytes = [allocator] { return uint64_t{allocator->allocated_bytes()}; };
   parts.kv_bytes = plan.kv_bytes;
   parts.labels.model_name = model->name();
   parts.labels.block_size = plan.runner.block_size;
   parts.owner = foundation;
+  parts.times.engine_ns = parts.clock->NowNs() - start_ns;
   options.logger.Info("engine: ", plan.num_threads, " threads, ", plan.kv_tokens, " KV tokens in ",
                       plan.kv_bytes, " bytes (", available, " were available), workspace ",
                       plan.workspace_bytes, " bytes, context ", plan.max_context_tokens,

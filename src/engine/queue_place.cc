@@ -29,11 +29,12 @@ void QueueUsage::GiveBack(int64_t requests, int64_t tokens) {
   tokens_ -= tokens;
 }
 
-absl::Status QueuePlace::Reserve(std::shared_ptr<QueueUsage> usage, int64_t tokens,
-                                 QueuePlace* place) {
-  LLM_RETURN_IF_ERROR(usage->Take(1, tokens));
+absl::Status QueuePlace::Reserve(std::shared_ptr<QueueUsage> usage, int64_t requests,
+                                 int64_t tokens, QueuePlace* place) {
+  LLM_RETURN_IF_ERROR(usage->Take(requests, tokens));
   place->Release();
   place->usage_ = std::move(usage);
+  place->requests_ = requests;
   place->tokens_ = tokens;
   return absl::OkStatus();
 }
@@ -50,7 +51,7 @@ absl::Status QueuePlace::Resize(int64_t tokens) {
 
 void QueuePlace::Release() {
   if (usage_ == nullptr) return;
-  usage_->GiveBack(1, tokens_);
+  usage_->GiveBack(requests_, tokens_);
   usage_.reset();
   tokens_ = 0;
 }

@@ -19,19 +19,24 @@ absl::Status RequestQueue::CheckOpen() const {
   return absl::OkStatus();
 }
 
-absl::Status RequestQueue::Push(std::unique_ptr<ActiveRequest> request, uint64_t* id) {
+absl::Status RequestQueue::Push(absl::Span<std::unique_ptr<ActiveRequest>> choices, uint64_t* id) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (!failure_.ok()) return failure_;
     if (closed_) return absl::FailedPreconditionError("the engine is shut down");
-    if (new_requests_.size() == new_requests_.capacity()) {
-      new_requests_.reserve(std::max<size_t>(16, 2 * new_requests_.size()));
+    const size_t size = new_requests_.size() + choices.size();
+    if (size > new_requests_.capacity()) {
+      new_requests_.reserve(std::max({size_t{16}, size, 2 * new_requests_.size()}));
     }
-    open_.emplace(next_id_, request->outbox);
-    request->request.id = next_id_;
-    request->outbox->id = next_id_;
+    const std::shared_ptr<Outbox>& whole = WholeOf(choices.front()->outbox);
+    open_.emplace(next_id_, whole);
+    whole->id = next_id_;
     *id = next_id_++;
-    new_requests_.push_back(std::move(request));
+    for (std::unique_ptr<ActiveRequest>& choice : choices) {
+      choice->request.id = *id;
+      choice->outbox->id = *id;
+      new_requests_.push_back(std::move(choice));
+    }
     ++counters_.submitted_total;
   }
   waker_->Wake();

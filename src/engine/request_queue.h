@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "src/engine/active_request.h"
 #include "src/engine/metrics.h"
 #include "src/engine/waker.h"
@@ -25,9 +26,9 @@ class RequestQueue {
   // OK while requests are taken; else why not: FAILED_PRECONDITION after Close, INTERNAL after
   // Fail.
   absl::Status CheckOpen() const;
-  // Gives the request its id, writes it to *id, and hands the request over, in this order. On
-  // failure nothing changed.
-  absl::Status Push(std::unique_ptr<ActiveRequest> request, uint64_t* id);
+  // Gives the request, which is all its choices, its id, writes it to *id, and hands the request
+  // over, in this order. On failure nothing changed.
+  absl::Status Push(absl::Span<std::unique_ptr<ActiveRequest>> choices, uint64_t* id);
   // NOT_FOUND: finished or never submitted.
   absl::Status Cancel(uint64_t id);
   void CountRejected(absl::StatusCode code);

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "src/base/status_macros.h"
+#include "src/engine/choices.h"
 
 namespace llm {
 namespace {
@@ -102,6 +103,9 @@ absl::Status ValidateSpec(const RequestSpec& spec, const ModelText& model) {
   }
   for (size_t i = 0; i < spec.bad_words.size(); ++i) {
     if (spec.bad_words[i].empty()) return Invalid("bad_words", absl::StrCat(i, " is empty"));
+  }
+  if (spec.choices < 1 || spec.choices > kMaxChoices) {
+    return Invalid("choices", absl::StrCat(spec.choices, " is outside [1, ", kMaxChoices, "]"));
   }
   if (spec.max_new_tokens < 0) return Invalid("max_new_tokens", "negative");
   if (spec.first_token_timeout_ns < 0) return Invalid("first_token_deadline_ns", "negative");

@@ -136,6 +136,7 @@ void StepLoop::Commit(StepPlan* plan) {
   NvtxRange range("commit");
   num_failures_ = 0;
   CountStep(*plan);
+  log_.Commit(*plan, laps_.last_ns());
   DropFailedRows(plan);
   scheduler_->Commit(*plan);
   CommitPrompts(chunks_);
@@ -150,6 +151,8 @@ void StepLoop::Commit(StepPlan* plan) {
   }
   CommitScores(chunks_);
   CommitEmbeddings(chunks_);
+  const int64_t now_ns = clock_->NowNs();
+  for (const ScheduledChunk& chunk : chunks_) AddStepTime(RequestOf(chunk.sequence), now_ns);
 }
 
 // A row without a token fails its request alone. Its chunk leaves the plan before the scheduler
@@ -172,6 +175,14 @@ void StepLoop::DropFailedRows(StepPlan* plan) const {
   plan->undo.resize(std::min(kept, plan->undo.size()));
 }
 
+void StepLoop::CountPlan(const StepPlan& plan) {
+  log_.AddPlan(plan);
+  const StepRecord& record = log_.step();
+  counters_.weight_bytes_read_total += record.weight_bytes_read;
+  counters_.kv_bytes_read_total += record.kv_bytes_read;
+  counters_.kv_bytes_written_total += record.kv_bytes_written;
+}
+
 void StepLoop::CountStep(const StepPlan& plan) {
   ++counters_.steps_total;
   counters_.scheduled_tokens_total += static_cast<uint64_t>(plan.num_tokens);
@@ -188,18 +199,29 @@ void StepLoop::CountStep(const StepPlan& plan) {
 
 void StepLoop::CountToken(const ActiveRequest& request, int64_t now_ns) {
   ++counters_.generated_tokens_total;
+  ++log_.step().generated_tokens;
+  log_.Add(RecordKind::kTokens, request.request.id, 1, 0, now_ns);
   const SequenceStats& stats = request.stats;
   Histograms& histograms = counters_.histograms;
   if (stats.first_token_ns != 0) {
     histograms.AddTime(HistogramId::kTokenGap, now_ns - stats.last_token_ns);
     return;
   }
+  if (request.group != nullptr && std::exchange(request.group->has_token, true)) return;
   const int64_t ttft_ns = now_ns - request.request.arrival_ns;
   ++counters_.ttft_requests_total;
   counters_.ttft_ns_total += static_cast<uint64_t>(ttft_ns);
   counters_.prompt_tokens_total += request.request.prompt.size();
   histograms.AddTime(HistogramId::kTtft, ttft_ns);
+  if (request.group != nullptr) return;  // its prefill is that of the choice that ends last
   histograms.AddTime(HistogramId::kPrefillTime, now_ns - stats.first_scheduled_ns);
+}
+
+// The first step of a request begins for it where it was scheduled: what came before is queueing.
+void StepLoop::AddStepTime(ActiveRequest* request, int64_t now_ns) {
+  const SequenceStats& stats = request->stats;
+  const int64_t begin_ns = std::max(laps_.begin_ns(), stats.first_scheduled_ns);
+  request->clock.AddStep(begin_ns, now_ns, stats.first_token_ns != 0);
 }
 
 void StepLoop::CommitRow(ActiveRequest* request, const SampledToken& token) {
@@ -208,7 +230,7 @@ void StepLoop::CommitRow(ActiveRequest* request, const SampledToken& token) {
     StageToken(request, token);
   } catch (const std::bad_alloc&) {
     request->staged.Clear();  // its arrays may disagree
-    End(request, FinishReason::kError, out_of_memory_);
+    EndOutOfMemory(request);
   }
 }
 
@@ -217,7 +239,10 @@ void StepLoop::StageToken(ActiveRequest* request, const SampledToken& token) {
   request->tokens.push_back(token.id);
   CountToken(*request, now_ns);
   SequenceStats& stats = request->stats;
-  if (stats.first_token_ns == 0) stats.first_token_ns = now_ns;
+  if (stats.first_token_ns == 0) {
+    AddStepTime(request, now_ns);
+    stats.first_token_ns = now_ns;
+  }
   stats.last_token_ns = now_ns;
 
   Delta& staged = request->staged;

@@ -37,39 +37,83 @@ void StepLoop::End(ActiveRequest* request, FinishReason reason, const absl::Stat
   request->reason = reason;
   request->end_status = status;
   request->stop_index = stop_index;
-  if (request->scheduled && healthy()) scheduler_->Remove(request);
+  if (request->scheduled && healthy()) Unschedule(request);
   request->scheduled = false;
   request->end_ns = clock_->NowNs();
-  CountEnd(*request);
 }
 
-void StepLoop::CountEnd(const ActiveRequest& request) {
+void StepLoop::EndOutOfMemory(ActiveRequest* request) {
+  End(request, FinishReason::kError, out_of_memory_);
+  request->reason = FinishReason::kError;
+  request->end_status = out_of_memory_;
+  request->stop_index = -1;
+}
+
+// Once its reason is final, and before its reader can know that it ended: counts it and gives its
+// place back. Choices are counted as one, with the last of them. Allocates nothing.
+void StepLoop::Settle(ActiveRequest* request) {
+  if (std::exchange(request->settled, true)) return;
+  request->clock.Finish(request->end_ns, clock_->NowNs());
+  request->end_ns = request->request.arrival_ns + request->clock.total_ns();
+  FinishRecord finish = MakeFinish(*request);
+  ChoiceGroup* group = request->group.get();
+  if (group != nullptr) {
+    std::vector<Sequence*>* siblings = &group->siblings;
+    siblings->erase(std::remove(siblings->begin(), siblings->end(), request), siblings->end());
+    group->Add(finish, request->end_status);
+    if (--group->num_open > 0) return;
+    group->place.Release();
+    finish = group->finish;
+  }
+  CountEnd(*request, finish);
+  CountTimes(*request, finish.stats);
+  log_.Add(RecordKind::kFinished, request->request.id, finish.stats.generated_tokens,
+           static_cast<int64_t>(finish.reason), request->end_ns);
+  queue_->Forget(request->request.id);
+  request->place.Release();
+}
+
+void StepLoop::Unschedule(ActiveRequest* request) {
+  const bool held_blocks = request->status == SequenceStatus::kRunning;
+  scheduler_->Remove(request);
+  request->scheduled = false;
+  if (!held_blocks) return;
+  counters_.histograms.Add(HistogramId::kRetainedTokens,
+                           static_cast<uint64_t>(request->stats.num_retained_tokens));
+}
+
+void StepLoop::CountEnd(const ActiveRequest& request, const FinishRecord& finish) {
   ++counters_.finished_requests_total;
-  if (request.reason == FinishReason::kCancelled) ++counters_.cancelled_requests_total;
-  if (request.reason == FinishReason::kDeadline) ++counters_.deadline_requests_total;
-  if (request.reason == FinishReason::kError) ++counters_.failed_requests_total;
-  ++counters_.finished_by_reason[static_cast<size_t>(request.reason)];
-  const SequenceStats& stats = request.stats;
-  if (request.reason == FinishReason::kDeadline) {
-    ++counters_.deadlines_by_stage[static_cast<size_t>(StageOf(stats))];
+  if (finish.reason == FinishReason::kCancelled) ++counters_.cancelled_requests_total;
+  if (finish.reason == FinishReason::kDeadline) ++counters_.deadline_requests_total;
+  if (finish.reason == FinishReason::kError) ++counters_.failed_requests_total;
+  ++counters_.finished_by_reason[static_cast<size_t>(finish.reason)];
+  if (finish.reason == FinishReason::kDeadline) {
+    ++counters_.deadlines_by_stage[static_cast<size_t>(StageOf(request.stats))];
   }
   Histograms& histograms = counters_.histograms;
   histograms.Add(HistogramId::kPromptTokens, request.request.prompt.size());
   histograms.Add(HistogramId::kGeneratedTokens,
-                 static_cast<uint64_t>(request.num_generated_tokens()));
-  histograms.AddTime(HistogramId::kCompletionTime, request.end_ns - request.request.arrival_ns);
-  if (stats.first_token_ns != 0) {
-    histograms.AddTime(HistogramId::kDecodeTime, request.end_ns - stats.first_token_ns);
-  }
-  if (stats.first_scheduled_ns != 0) {
-    const int64_t queue_ns = stats.first_scheduled_ns - request.request.arrival_ns;
-    counters_.queue_ns_total += static_cast<uint64_t>(queue_ns);
-    histograms.AddTime(HistogramId::kQueueTime, queue_ns);
-  }
+                 static_cast<uint64_t>(finish.stats.generated_tokens));
 }
 
-// Moves the ended requests aside and gives their places back, before their readers can know that
-// they ended.
+void StepLoop::CountTimes(const ActiveRequest& request, const RequestStats& stats) {
+  RequestTimes& totals = counters_.request_ns_total;
+  totals.queue_ns += stats.queue_ns;
+  totals.prefill_ns += stats.prefill_ns;
+  totals.stall_ns += stats.stall_ns;
+  totals.decode_ns += stats.decode_ns;
+  totals.deliver_ns += stats.deliver_ns;
+  Histograms& histograms = counters_.histograms;
+  histograms.AddTime(HistogramId::kQueueTime, stats.queue_ns);
+  histograms.AddTime(HistogramId::kCompletionTime, stats.total_ns);
+  if (stats.ttft_ns < 0) return;
+  histograms.AddTime(HistogramId::kDecodeTime, stats.total_ns - stats.ttft_ns);
+  if (request.group == nullptr) return;  // counted with its first token
+  histograms.AddTime(HistogramId::kPrefillTime, stats.prefill_ns);
+}
+
+// Moves the ended requests aside.
 void StepLoop::SweepEnded() {
   size_t kept = 0;
   for (std::unique_ptr<ActiveRequest>& request : active_) {
@@ -77,8 +121,7 @@ void StepLoop::SweepEnded() {
       std::swap(active_[kept++], request);
       continue;
     }
-    queue_->Forget(request->request.id);
-    request->place.Release();
+    Settle(request.get());
     ended_.push_back(std::move(request));  // within the capacity that Admit reserved
   }
   active_.resize(kept);
@@ -94,16 +137,7 @@ void StepLoop::PushDeltas() {
       // to.
       request->staged_prompt.Clear();
       request->staged.Clear();
-      const FinishReason before = request->reason;
-      End(request, FinishReason::kError, out_of_memory_);
-      if (before != FinishReason::kNone && before != FinishReason::kError) {  // counted as that
-        --counters_.finished_by_reason[static_cast<size_t>(before)];
-        ++counters_.finished_by_reason[static_cast<size_t>(FinishReason::kError)];
-        ++counters_.failed_requests_total;
-      }
-      request->reason = FinishReason::kError;
-      request->end_status = out_of_memory_;
-      request->stop_index = -1;
+      EndOutOfMemory(request);
     }
     PauseIfSlow(request);
   }
@@ -114,9 +148,11 @@ void StepLoop::PushDeltas() {
 // reader sleeps, and finds most of them in the prefix cache when it comes back.
 void StepLoop::PauseIfSlow(ActiveRequest* request) {
   Outbox* outbox = request->outbox.get();
-  if (!request->open() || outbox->pending_bytes.load() <= options_.max_pending_bytes) return;
-  scheduler_->Remove(request);
-  request->scheduled = false;
+  if (!request->open() || !healthy() || outbox->pending_bytes.load() <= options_.max_pending_bytes)
+    return;
+  Unschedule(request);
+  log_.Add(RecordKind::kPaused, request->request.id, request->num_computed_tokens,
+           request->stats.num_retained_tokens, laps_.last_ns());
   request->paused = true;
   request->status = SequenceStatus::kWaiting;
   outbox->wake_when_taken.store(
@@ -143,27 +179,35 @@ void StepLoop::SendFinish(ActiveRequest* request) {
   if (std::exchange(request->finish_sent, true)) return;
   TraceRequest(*request);
   request->sink->Finish(request->outbox, MakeFinish(*request), request->end_status.message());
+  ChoiceGroup* group = request->group.get();
+  if (group == nullptr || --group->num_unsent > 0) return;
+  request->sink->Finish(group->outbox, group->finish, group->end_status.message());
 }
 
 FinishRecord StepLoop::MakeFinish(const ActiveRequest& request) const {
   FinishRecord finish;
+  finish.choice = request.outbox->choice;
   finish.reason = request.reason;
   finish.status = request.reason == FinishReason::kError ? absl::StatusCode::kInternal
                                                          : request.end_status.code();
   finish.stop_index = request.stop_index;
   RequestStats& stats = finish.stats;
   const SequenceStats& from = request.stats;
-  const int64_t arrival_ns = request.request.arrival_ns;
+  const RequestTimes& times = request.clock.times();
   stats.struct_size = sizeof(stats);
   stats.prompt_tokens = request.num_prompt_tokens();
   stats.cached_tokens = from.num_cached_tokens;
   stats.generated_tokens = request.num_generated_tokens();
   stats.preemptions = from.num_preemptions;
   stats.recomputed_tokens = from.num_recomputed_tokens;
-  if (from.first_scheduled_ns != 0) stats.queue_ns = from.first_scheduled_ns - arrival_ns;
-  if (from.first_token_ns != 0) stats.ttft_ns = from.first_token_ns - arrival_ns;
-  stats.total_ns = request.end_ns - arrival_ns;
+  stats.queue_ns = times.queue_ns;
+  if (from.first_token_ns != 0) stats.ttft_ns = from.first_token_ns - request.request.arrival_ns;
+  stats.total_ns = request.clock.total_ns();
   stats.seed = request.request.sampling.seed;
+  stats.prefill_ns = times.prefill_ns;
+  stats.stall_ns = times.stall_ns;
+  stats.decode_ns = times.decode_ns;
+  stats.deliver_ns = times.deliver_ns;
   return finish;
 }
 
@@ -171,6 +215,7 @@ void StepLoop::HandleFailedStep(const StepPlan& plan, const absl::Status& status
   scheduler_->Rollback(plan);
   rows_.clear();
   ++counters_.failed_steps_total;
+  log_.Fail(plan, static_cast<int32_t>(status.code()), laps_.last_ns());
   ++num_failures_;
   LogError("step failed (", num_failures_, " in a row, ", plan.chunks.size(),
            " requests): ", status.message());
@@ -185,7 +230,7 @@ void StepLoop::HandleFailedStep(const StepPlan& plan, const absl::Status& status
   ActiveRequest* newest = plan.chunks.empty() ? active_.back().get() : nullptr;
   for (const ScheduledChunk& chunk : plan.chunks) {
     ActiveRequest* request = RequestOf(chunk.sequence);
-    if (newest == nullptr || request->request.id > newest->request.id) newest = request;
+    if (newest == nullptr || request->request.id >= newest->request.id) newest = request;
   }
   End(newest, FinishReason::kError, status);
 }
@@ -194,7 +239,7 @@ void StepLoop::HandleFailedStep(const StepPlan& plan, const absl::Status& status
 void StepLoop::Fail(const absl::Status& status) {
   if (!healthy_.exchange(false)) return;
   queue_->Fail(status);
-  touched_.clear();
+  PushDeltas();  // what a request that ended well in this step has to tell belongs to its end
   std::vector<std::unique_ptr<ActiveRequest>> queued;
   queue_->Drain(&queued);
   const auto for_all = [&](auto&& apply) {
@@ -206,8 +251,7 @@ void StepLoop::Fail(const absl::Status& status) {
   };
   for_all([&](ActiveRequest* request) {
     End(request, FinishReason::kError, status);
-    queue_->Forget(request->request.id);
-    request->place.Release();
+    Settle(request);
   });
   PublishCounters();
   for_all([&](ActiveRequest* request) { SendFinish(request); });
@@ -221,7 +265,7 @@ void StepLoop::Fail(const absl::Status& status) {
 void StepLoop::CancelAll() {
   if (!healthy()) return;
   try {
-    laps_.Begin();
+    log_.Begin(laps_.Begin());
     Admit();
     for (const std::unique_ptr<ActiveRequest>& request : active_) {
       End(request.get(), FinishReason::kCancelled,

@@ -32,7 +32,7 @@ class StepLaps {
 
   // Returns now.
   int64_t Begin() {
-    mark_ns_ = clock_->NowNs();
+    mark_ns_ = begin_ns_ = clock_->NowNs();
     num_laps_ = 0;
     num_added_ = 0;
     return mark_ns_;
@@ -52,11 +52,18 @@ class StepLaps {
       (*totals)[static_cast<size_t>(lap.part)] += static_cast<uint64_t>(ns);
     }
   }
-  // Of this step.
+  int64_t PartNs(StepPart part) const {
+    int64_t ns = 0;
+    for (const StepLap& lap : laps()) ns += lap.part == part ? lap.end_ns - lap.begin_ns : 0;
+    return ns;
+  }
+  int64_t last_ns() const { return mark_ns_; }    // the last reading
+  int64_t begin_ns() const { return begin_ns_; }  // of this step, like the laps
   absl::Span<const StepLap> laps() const { return {laps_.data(), num_laps_}; }
 
  private:
   const Clock* const clock_;
+  int64_t begin_ns_ = 0;
   int64_t mark_ns_ = 0;
   std::array<StepLap, kMaxLaps> laps_{};
   size_t num_laps_ = 0;

@@ -24,7 +24,8 @@ StepLoop::StepLoop(const StepLoopOptions& options, RequestQueue* queue, Schedule
       out_of_memory_(absl::InternalError("the engine ran out of memory")),
       unknown_exception_(absl::InternalError("an unknown exception inside a step")),
       adjuster_(options.vocab_size),
-      laps_(clock) {
+      laps_(clock),
+      log_(options.bytes) {
   PublishCounters();  // the blocks are there before the first step
 }
 
@@ -43,12 +44,13 @@ bool StepLoop::RunStep() {
 
 bool StepLoop::RunStepOrThrow() {
   const int64_t start_ns = laps_.Begin();
+  log_.Begin(start_ns);
   StepPlan plan;
   bool worked = false;
   try {
     worked = AdmitAndSchedule(&plan);
-  } catch (
-      const std::bad_alloc&) {  // nothing was planned: what has come in waits for the next step
+  } catch (const std::bad_alloc&) {
+    // Nothing was planned: what has come in waits for the next step.
     HandleFailedStep(plan, out_of_memory_);
     Deliver(/*worked=*/true);
     return true;
@@ -94,6 +96,10 @@ bool StepLoop::Admit() {
   const int64_t now_ns = clock_->NowNs();
   for (size_t i = 0; i < active_.size(); ++i) {
     ActiveRequest* request = active_[i].get();
+    if (i >= first_new) {
+      log_.Add(RecordKind::kEnqueued, request->request.id, request->num_prompt_tokens(), 0,
+               request->request.arrival_ns);
+    }
     CheckInterrupts(request, now_ns);
     const bool resumes =
         request->paused && request->outbox->pending_bytes.load() <= options_.max_pending_bytes / 2;
@@ -117,9 +123,10 @@ void StepLoop::AdmitOne(ActiveRequest* request) {
 void StepLoop::CheckInterrupts(ActiveRequest* request, int64_t now_ns) {
   const Request& asked = request->request;
   const bool no_token = request->stats.first_token_ns == 0;
-  if (request->outbox->callback_threw.load()) {
+  const Outbox& whole = *WholeOf(request->outbox);
+  if (whole.callback_threw.load()) {
     End(request, FinishReason::kError, absl::InternalError("the callback threw an exception"));
-  } else if (request->outbox->cancel_requested.load()) {
+  } else if (whole.cancel_requested.load()) {
     End(request, FinishReason::kCancelled, absl::CancelledError("cancelled"));
   } else if (asked.completion_deadline_ns != 0 && now_ns >= asked.completion_deadline_ns) {
     End(request, FinishReason::kDeadline,
@@ -135,11 +142,25 @@ StepPlan StepLoop::Schedule() {
   NvtxRange range("schedule");
   // Half the budget after each failure: a step that needs less memory or time may pass.
   const int32_t budget = std::max(1, options_.max_step_tokens >> num_failures_);
-  StepPlan plan = scheduler_->Plan(budget, clock_->NowNs());
+  StepPlan plan = Plan(budget);
   // A plan that only preempted is empty; with what that freed, the next one is not.
-  if (plan.chunks.empty() && HasRunnable()) plan = scheduler_->Plan(budget, clock_->NowNs());
+  if (plan.chunks.empty() && HasRunnable()) plan = Plan(budget);
   last_step_tokens_ = plan.num_tokens;
   last_step_sequences_ = plan.chunks.size();
+  if (!plan.chunks.empty()) CountPlan(plan);
+  return plan;
+}
+
+StepPlan StepLoop::Plan(int32_t budget) {
+  const int64_t now_ns = clock_->NowNs();
+  StepPlan plan = scheduler_->Plan(budget, now_ns);
+  log_.AddPreempted(plan, now_ns);
+  for (const StepPlan::Preempted& victim : plan.preempted) {
+    counters_.histograms.Add(HistogramId::kVictimTokens,
+                             static_cast<uint64_t>(victim.computed_tokens));
+    counters_.histograms.Add(HistogramId::kRetainedTokens,
+                             static_cast<uint64_t>(victim.retained_tokens));
+  }
   return plan;
 }
 
@@ -166,10 +187,14 @@ void StepLoop::PublishCounters() {
   for (const auto& request : active_) {
     counters_.paused_current += request->paused ? 1 : 0;
     counters_.event_bytes_current += request->outbox->pending_bytes.load();
+    if (request->status == SequenceStatus::kWaiting) {
+      log_.AddWaiting(request->num_generated_tokens() > 0, request->num_tokens());
+    }
   }
   std::lock_guard<std::mutex> lock(published_mutex_);
   published_.step = counters_;
   if (healthy()) published_.scheduler = scheduler_->counters();
+  log_.End(published_.scheduler, laps_.PartNs(StepPart::kForward), laps_.last_ns());
 }
 
 StepLoop::Counters StepLoop::counters() const {

@@ -17,6 +17,7 @@
 #include "src/engine/active_request.h"
 #include "src/engine/metrics.h"
 #include "src/engine/request_queue.h"
+#include "src/engine/step_log.h"
 #include "src/runner/runner.h"
 #include "src/sampling/row_adjuster.h"
 #include "src/sampling/sampler.h"
@@ -29,9 +30,10 @@ struct StepLoopOptions {
   int32_t vocab_size = 0;
   int32_t hidden_size = 0;
   size_t max_pending_bytes = size_t{1} << 20;
+  ByteModel bytes;
 };
 
-// Used by one thread at a time, but for counters() and healthy().
+// Used by one thread at a time, but for counters(), healthy() and log().
 class StepLoop {
  public:
   StepLoop(const StepLoopOptions& options, RequestQueue* queue, Scheduler* scheduler,
@@ -56,6 +58,8 @@ class StepLoop {
   };
   // As of the end of the last step.
   Counters counters() const;
+  StepLog& log() { return log_; }
+  const StepLog& log() const { return log_; }
 
   // For tests, between steps.
   const std::vector<std::unique_ptr<ActiveRequest>>& active() const { return active_; }
@@ -74,6 +78,7 @@ class StepLoop {
   void AdmitOne(ActiveRequest* request);
   void CheckInterrupts(ActiveRequest* request, int64_t now_ns);
   StepPlan Schedule();
+  StepPlan Plan(int32_t budget);
   bool HasRunnable() const;
   void PublishCounters();
 
@@ -93,14 +98,23 @@ class StepLoop {
   void CommitEmbeddings(const std::vector<ScheduledChunk>& chunks);
   absl::Status AddScores(ActiveRequest* request, const ScheduledChunk& chunk, size_t row);
   void StageToken(ActiveRequest* request, const SampledToken& token);
+  void CountPlan(const StepPlan& plan);
   void CountStep(const StepPlan& plan);
+  // `request` was in the step that runs, up to now.
+  void AddStepTime(ActiveRequest* request, int64_t now_ns);
   // REQUIRES: the request's stats are those before this token.
   void CountToken(const ActiveRequest& request, int64_t now_ns);
 
   // step_end.cc
   void End(ActiveRequest* request, FinishReason reason, const absl::Status& status,
            int32_t stop_index = -1);
-  void CountEnd(const ActiveRequest& request);
+  // The same, also of a request that ended before in this step: what it should tell is lost.
+  void EndOutOfMemory(ActiveRequest* request);
+  void Settle(ActiveRequest* request);
+  void CountEnd(const ActiveRequest& request, const FinishRecord& finish);
+  // Out of the scheduler; its blocks go back.
+  void Unschedule(ActiveRequest* request);
+  void CountTimes(const ActiveRequest& request, const RequestStats& stats);
   void SweepEnded();
   void PushDeltas();
   void PauseIfSlow(ActiveRequest* request);
@@ -144,6 +158,7 @@ class StepLoop {
   std::atomic<bool> flush_requested_{false};
 
   StepLaps laps_;  // of this step
+  StepLog log_;
   StepCounters counters_;
   mutable std::mutex published_mutex_;
   Counters published_;

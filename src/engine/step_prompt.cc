@@ -22,7 +22,7 @@ void StepLoop::CommitPrompts(const std::vector<ScheduledChunk>& chunks) {
       StagePrompt(request, chunk, first_row);
     } catch (const std::bad_alloc&) {
       request->staged_prompt.Clear();  // its arrays may disagree
-      End(request, FinishReason::kError, out_of_memory_);
+      EndOutOfMemory(request);
     }
   }
 }

@@ -38,7 +38,7 @@ void StepLoop::TraceRequest(const ActiveRequest& request) {
     TraceSpan& span = spans[count++];
     span.name = name;
     span.role = kRole;
-    span.id = request.request.id;
+    span.id = request.request.id + (uint64_t{request.outbox->choice} << 40);  // a track a choice
     span.begin_ns = begin_ns;
     span.end_ns = next_ns == 0 ? request.end_ns : next_ns;
   };

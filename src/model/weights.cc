@@ -3,9 +3,11 @@
 #include "src/model/weights.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "src/base/clock.h"
 #include "src/base/math.h"
 #include "src/base/status_macros.h"
 #include "src/model/tensor_list.h"
@@ -70,16 +72,23 @@ class Packer {
       : source_(source), options_(options), storage_(storage) {}
 
   absl::Status Run(const TensorList& list, LoadProgress progress);
+  // Of all threads together, until now.
+  int64_t read_ns() const { return read_ns_.load(); }
+  int64_t repack_ns() const { return repack_ns_.load(); }
 
  private:
   absl::Status RunBatch(const Piece* pieces, int count);
-  absl::Status Load(const Piece& piece, std::byte* staging) const;
+  absl::Status Load(const Piece& piece, std::byte* staging);
+  absl::Status Pack(const Piece& piece, const std::byte* staging) const;
 
   const WeightSource& source_;
   const WeightsOptions& options_;
   std::byte* const storage_;
   Buffer staging_;  // staging_bytes_ per worker
   size_t staging_bytes_ = 0;
+  const SteadyClock clock_{};
+  std::atomic<int64_t> read_ns_{0};
+  std::atomic<int64_t> repack_ns_{0};
 };
 
 absl::Status Packer::Run(const TensorList& list, LoadProgress progress) {
@@ -121,11 +130,21 @@ absl::Status Packer::RunBatch(const Piece* pieces, int count) {
   return absl::OkStatus();
 }
 
-absl::Status Packer::Load(const Piece& piece, std::byte* staging) const {
+absl::Status Packer::Load(const Piece& piece, std::byte* staging) {
   const TensorInfo& tensor = *piece.slot->tensor;
+  const int64_t start_ns = clock_.NowNs();
   LLM_RETURN_IF_ERROR(source_.Read(tensor, static_cast<uint64_t>(piece.row_begin * piece.row_bytes),
                                    static_cast<uint64_t>(piece.num_rows * piece.row_bytes),
                                    staging));
+  const int64_t read_ns = clock_.NowNs();
+  read_ns_ += read_ns - start_ns;
+  const absl::Status status = Pack(piece, staging);
+  repack_ns_ += clock_.NowNs() - read_ns;
+  return status;
+}
+
+absl::Status Packer::Pack(const Piece& piece, const std::byte* staging) const {
+  const TensorInfo& tensor = *piece.slot->tensor;
   std::byte* destination = storage_ + piece.slot->offset;
   if (piece.slot->matrix == nullptr) {
     GetWeightFormat(tensor.format)
@@ -187,7 +206,10 @@ absl::StatusOr<Weights> LoadWeights(const WeightSource& source, const ModelConfi
       *slot.vector = reinterpret_cast<const float*>(data);
     }
   }
-  LLM_RETURN_IF_ERROR(Packer(source, options, weights.storage.data()).Run(list, progress));
+  Packer packer(source, options, weights.storage.data());
+  LLM_RETURN_IF_ERROR(packer.Run(list, progress));
+  weights.read_ns = packer.read_ns();
+  weights.repack_ns = packer.repack_ns();
   if (config.tied_embeddings) weights.head = weights.embedding;
   return weights;
 }

@@ -44,6 +44,8 @@ struct Weights {
   const float* rope_factors = nullptr;  // [rope_dim / 2] or null
   std::vector<LayerWeights> layers;     // [num_layers]
   Buffer storage;                       // what all of the pointers above point into
+  int64_t read_ns = 0;    // that loading threads spent reading the file, summed over them
+  int64_t repack_ns = 0;  // likewise, packing
 };
 
 struct WeightsOptions {

@@ -36,18 +36,23 @@ absl::Status SchedulerImpl::CheckFits(int64_t num_prompt_tokens, int64_t max_new
 }
 
 void SchedulerImpl::AdmitWaiting(Step* step) {
-  while (!waiting_.empty() && step->budget() > 0 && FreeLogitRows(step->plan) > 0 &&
+  size_t next = 0;  // those before it wait for a running sibling
+  while (next < waiting_.size() && step->budget() > 0 && FreeLogitRows(step->plan) > 0 &&
          running_.size() < static_cast<size_t>(options_.max_sequences)) {
-    Sequence* sequence = waiting_.front();
-    const PrefixMatch match = MatchPrefix(*sequence);
+    Sequence* sequence = waiting_[next];
+    const Start start = FindStart(*sequence);
+    if (start.waits) {
+      ++next;
+      continue;
+    }
     // With nothing running every block is available, and CheckFits has promised that this is
     // enough.
-    if (!running_.empty() && !MayAdmit(*sequence, match, step->max_tokens)) return;
+    if (!running_.empty() && !MayAdmit(*sequence, start, step->max_tokens)) return;
     RecordUndo(sequence, /*admitted=*/true, &step->plan);
-    waiting_.erase(waiting_.begin());
+    waiting_.erase(waiting_.begin() + static_cast<ptrdiff_t>(next));
     sequence->status = SequenceStatus::kRunning;
     Insert(&running_, sequence);
-    TakeMatch(match, sequence, &step->plan);
+    TakeStart(start, sequence, &step->plan);
     if (sequence->max_computed_tokens == 0) sequence->stats.first_scheduled_ns = step->now_ns;
     AddChunk(sequence, ChunkLength(*sequence, *step), step);
   }
@@ -64,14 +69,18 @@ PrefixMatch SchedulerImpl::MatchPrefix(const Sequence& sequence) const {
 // All known tokens must fit beside what the running ones still need for theirs, with one block for
 // each of them to grow into: then preemption is rare. A window group counts what one chunk of the
 // whole step needs at once.
-bool SchedulerImpl::MayAdmit(const Sequence& sequence, const PrefixMatch& match,
+bool SchedulerImpl::MayAdmit(const Sequence& sequence, const Start& start,
                              int32_t max_step_tokens) const {
-  const std::vector<BlockManager::MatchUse> use = blocks_.Use(match);
+  const std::vector<BlockManager::MatchUse> use = UseOf(start);
+  const int32_t num_blocks = start.sibling != nullptr ? start.sibling_tokens / options_.block_size
+                                                      : start.match.num_blocks;
   for (int g = 0; g < blocks_.num_groups(); ++g) {
     const BlockManager::MatchUse& matched = use[static_cast<size_t>(g)];
-    const int64_t missing = MissingBlocks(sequence.num_tokens(), max_step_tokens, match.num_blocks,
+    const int64_t missing = MissingBlocks(sequence.num_tokens(), max_step_tokens, num_blocks,
                                           matched.blocks, blocks_.window(g), options_.block_size);
-    const int64_t partial_source = match.partial_tokens > 0 ? 1 : 0;
+    // A running sibling holds the block that is copied already.
+    const int64_t partial_source =
+        start.sibling == nullptr && start.match.partial_tokens > 0 ? 1 : 0;
     const int64_t needed = std::max<int64_t>(missing, 1) + partial_source;
     const int64_t available = blocks_.pool(g).num_available() - matched.unheld;
     if (needed + OutstandingBlocks(g, max_step_tokens) > available) return false;

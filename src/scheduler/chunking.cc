@@ -48,7 +48,8 @@ int32_t SchedulerImpl::FreeLogitRows(const StepPlan& plan) const {
 // A scored chunk ends where the rows of logits do. It leaves one for a sequence that waits: a long
 // text must not keep others from being admitted.
 int32_t SchedulerImpl::ChunkLength(const Sequence& sequence, const Step& step) const {
-  const int32_t length = std::min(step.budget(), LongestChunk(sequence));
+  const int32_t length =
+      ShortenForSiblings(sequence, std::min(step.budget(), LongestChunk(sequence)));
   if (sequence.score_begin < 0) return length;
   const int32_t own = 1;  // counted in as a running sequence's
   const int32_t extra = FreeLogitRows(step.plan) - (waiting_.empty() ? 0 : 1);

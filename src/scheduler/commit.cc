@@ -14,7 +14,6 @@ void SchedulerImpl::FinishCopies(const StepPlan& plan) {
 
 // Counted here and not in Plan, so that a step that failed counts nothing.
 void SchedulerImpl::CountAdmission(Sequence* sequence) {
-  if (!UsesPrefixCache(*sequence) || sequence->score_begin >= 0) return;
   const int32_t found = sequence->num_computed_tokens;
   if (sequence->max_computed_tokens > 0) {
     counters_.rehit_tokens_total +=
@@ -22,6 +21,8 @@ void SchedulerImpl::CountAdmission(Sequence* sequence) {
     return;
   }
   sequence->stats.num_cached_tokens = found;
+  const bool looked_up = !sequence->shares_prompt && sequence->score_begin < 0;
+  if (!UsesPrefixCache(*sequence) || !looked_up) return;
   counters_.cached_tokens_total += static_cast<uint64_t>(found);
   counters_.queried_tokens_total += static_cast<uint64_t>(sequence->num_prompt_tokens());
 }

@@ -22,9 +22,9 @@ absl::Status CheckWaiting(const Sequence& sequence) {
   return absl::OkStatus();
 }
 
-// Also adds the table's blocks to refs.
+// Also adds the table's blocks to refs. `pinned` blocks are read by copies before the step writes.
 absl::Status CheckTable(const Sequence& sequence, int group, const BlockManager& blocks,
-                        std::vector<int>* refs) {
+                        const std::vector<BlockCopy>& pinned, std::vector<int>* refs) {
   const BlockTable& table = sequence.block_tables[static_cast<size_t>(group)];
   const BlockPool& pool = blocks.pool(group);
   const int32_t computed = sequence.num_computed_tokens;
@@ -42,7 +42,10 @@ absl::Status CheckTable(const Sequence& sequence, int group, const BlockManager&
     ++(*refs)[static_cast<size_t>(block)];
     // A block that later tokens go into must be the sequence's own.
     const bool writable = (i + 1) * blocks.block_size() > computed;
-    if (writable && (pool.num_refs(block) != 1 || pool.findable(block))) {
+    const auto pins = std::count_if(pinned.begin(), pinned.end(), [&](const BlockCopy& copy) {
+      return copy.group == group && copy.source == block;
+    });
+    if (writable && (pool.num_refs(block) != 1 + pins || pool.findable(block))) {
       return Broken(sequence, "would write into a shared or cached block");
     }
   }
@@ -72,7 +75,8 @@ absl::Status SchedulerImpl::CheckInvariants() const {
       return Broken(*sequence, "runs, but is not as a running sequence must be");
     }
     for (int g = 0; g < blocks_.num_groups(); ++g) {
-      const absl::Status status = CheckTable(*sequence, g, blocks_, &refs[static_cast<size_t>(g)]);
+      const absl::Status status =
+          CheckTable(*sequence, g, blocks_, pinned_copies_, &refs[static_cast<size_t>(g)]);
       if (!status.ok()) return status;
     }
   }

@@ -38,6 +38,8 @@ void SchedulerImpl::Preempt(Sequence* sequence, Step* step) {
     break;
   }
   ReleaseBlocks(sequence);
+  plan.preempted.push_back(
+      {sequence, sequence->num_computed_tokens, sequence->stats.num_retained_tokens});
   sequence->num_computed_tokens = 0;
   sequence->status = SequenceStatus::kWaiting;
   ++sequence->stats.num_preemptions;

@@ -112,8 +112,9 @@ void SchedulerImpl::Remove(Sequence* sequence) {
 }
 
 void SchedulerImpl::ReleaseBlocks(Sequence* sequence) {
-  blocks_.ReleaseAll(sequence->prefix_node, sequence->tokens, sequence->num_computed_tokens,
-                     &sequence->block_tables);
+  sequence->stats.num_retained_tokens =
+      blocks_.ReleaseAll(sequence->prefix_node, sequence->tokens, sequence->num_computed_tokens,
+                         &sequence->block_tables);
   blocks_.Leave(sequence->prefix_node);
   sequence->prefix_node = kNoPrefixNode;
 }

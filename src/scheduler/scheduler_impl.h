@@ -56,13 +56,30 @@ class SchedulerImpl : public Scheduler {
   // really hold.
   void ReleaseBlocks(Sequence* sequence);
 
+  // What a sequence begins with when it is admitted.
+  struct Start {
+    PrefixMatch match;                  // of the prefix cache
+    const Sequence* sibling = nullptr;  // set: the first sibling_tokens tokens are its instead
+    int32_t sibling_tokens = 0;
+    bool waits = false;  // a running sibling computes them now
+  };
+
   // admission.cc
   void AdmitWaiting(Step* step);
-  bool MayAdmit(const Sequence& sequence, const PrefixMatch& match, int32_t max_step_tokens) const;
+  bool MayAdmit(const Sequence& sequence, const Start& start, int32_t max_step_tokens) const;
   int64_t OutstandingBlocks(int group, int32_t max_step_tokens) const;
   PrefixMatch MatchPrefix(const Sequence& sequence) const;
   bool CanCopyPartial(const PrefixMatch& match) const;
   void TakeMatch(PrefixMatch match, Sequence* sequence, StepPlan* plan);
+
+  // sharing.cc
+  Start FindStart(const Sequence& sequence) const;
+  void FindSibling(const std::vector<Sequence*>& siblings, Start* start) const;
+  int32_t ShortenForSiblings(const Sequence& sequence, int32_t length) const;
+  bool CanShare(const Sequence& sibling, int32_t num_tokens) const;
+  std::vector<BlockManager::MatchUse> UseOf(const Start& start) const;
+  void TakeStart(const Start& start, Sequence* sequence, StepPlan* plan);
+  void TakeFromSibling(const Start& start, Sequence* sequence, StepPlan* plan);
 
   // chunking.cc
   void ScheduleRunning(bool decodes, Step* step);

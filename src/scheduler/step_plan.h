@@ -43,6 +43,14 @@ struct StepPlan {
     std::vector<size_t> table_sizes;  // [kv_groups] before this plan
   };
   std::vector<Undo> undo;
+
+  // Who gave up its blocks for this plan; also in a plan without chunks.
+  struct Preempted {
+    Sequence* sequence = nullptr;
+    int32_t computed_tokens = 0;  // that it had
+    int32_t retained_tokens = 0;  // of these, left in the prefix cache
+  };
+  std::vector<Preempted> preempted;
 };
 
 }  // namespace llm

@@ -19,6 +19,7 @@ struct SequenceStats {
   int32_t num_cached_tokens = 0;  // prompt tokens found in the prefix cache at first admission
   int32_t num_preemptions = 0;
   int64_t num_recomputed_tokens = 0;  // computed again after preemptions
+  int32_t num_retained_tokens = 0;  // findable in the prefix cache when it last gave up its blocks
 };
 
 // Invariants: num_computed_tokens < tokens.size() unless finished; waiting: every block table is
@@ -38,6 +39,11 @@ struct Sequence {
   int32_t score_begin = -1;
   // Of every token from score_begin on the hidden state is wanted, not logits.
   bool wants_hidden = false;
+  // The other choices of the same request, this one among them: equal prompts, salts and cache use.
+  // Null: there are none. None of them is freed while another one names it here.
+  const std::vector<Sequence*>* siblings = nullptr;
+  // The scheduler's: its first tokens came from a running sibling when it was last admitted.
+  bool shares_prompt = false;
   // The scheduler's: where in the prefix cache the sequence's blocks are published; -1: nowhere.
   int32_t prefix_node = -1;
 

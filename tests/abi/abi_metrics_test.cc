@@ -60,10 +60,55 @@ TEST_F(AbiMetricsTest, HistogramsCountWhatTheyAreNamedAfter) {
   EXPECT_EQ(read(LLM_HISTOGRAM_GENERATED_TOKENS).sum, 4u);
   llm_histogram histogram;
   llm_histogram_init(&histogram);
-  EXPECT_EQ(llm_metrics_histogram(engine_, 10, &histogram), LLM_INVALID_ARGUMENT);
-  EXPECT_THAT(llm_last_error(), HasSubstr("10"));
+  EXPECT_EQ(read(LLM_HISTOGRAM_RETAINED_TOKENS).count, 1u);
+  EXPECT_EQ(read(LLM_HISTOGRAM_VICTIM_TOKENS).count, 0u);
+  EXPECT_EQ(llm_metrics_histogram(engine_, 12, &histogram), LLM_INVALID_ARGUMENT);
+  EXPECT_THAT(llm_last_error(), HasSubstr("12"));
   EXPECT_EQ(llm_metrics_histogram(nullptr, 0, &histogram), LLM_INVALID_ARGUMENT);
   EXPECT_EQ(llm_metrics_histogram(engine_, 0, nullptr), LLM_INVALID_ARGUMENT);
+}
+
+TEST_F(AbiMetricsTest, OpeningIsTimedByStage) {
+  llm_model_info info;
+  llm_model_info_init(&info);
+  ASSERT_EQ(llm_model_get_info(model_, &info), LLM_OK);
+  EXPECT_GT(info.header_ns, 0u);
+  EXPECT_GT(info.tokenizer_ns, 0u);
+  EXPECT_GT(info.read_ns, 0u);
+  EXPECT_GT(info.repack_ns, 0u);
+  EXPECT_GE(info.open_ns, info.header_ns + info.tokenizer_ns);
+  llm_metrics_snapshot metrics;
+  llm_metrics_snapshot_init(&metrics);
+  ASSERT_EQ(llm_metrics(engine_, &metrics), LLM_OK);
+  EXPECT_GT(metrics.engine_open_ns, metrics.calibrate_ns);
+}
+
+TEST_F(AbiMetricsTest, BytesMovedArePredictedFromTheModelsSizes) {
+  llm_model_info info;
+  llm_model_info_init(&info);
+  ASSERT_EQ(llm_model_get_info(model_, &info), LLM_OK);
+  llm_metrics_snapshot metrics;
+  llm_metrics_snapshot_init(&metrics);
+  ASSERT_EQ(llm_metrics(engine_, &metrics), LLM_OK);
+  EXPECT_GT(metrics.weight_bytes_read_total, 0u);
+  EXPECT_LE(metrics.weight_bytes_read_total, 5 * info.weights_bytes) << "4 steps, and embeddings";
+  EXPECT_GT(metrics.kv_bytes_read_total, metrics.kv_bytes_written_total);
+  EXPECT_EQ(metrics.kv_bytes_written_total * 512, 8 * metrics.kv_bytes_current)
+      << "8 of the 512 tokens that the cache holds";
+  EXPECT_EQ(metrics.kv_bytes_read_total * 8, 26 * metrics.kv_bytes_written_total)
+      << "5 + 6 + 7 + 8 keys seen";
+  EXPECT_EQ(metrics.memory_bandwidth_current, 0u) << "a model that fits into caches";
+}
+
+TEST_F(AbiMetricsTest, ARefusedStructCountsAsARejectedRequest) {
+  llm_request request = Request(ids_);
+  request.choices = 0xffffffffu;
+  llm_request_id id = 0;
+  EXPECT_NE(llm_submit(engine_, &request, &id), LLM_OK);
+  llm_metrics_snapshot metrics;
+  llm_metrics_snapshot_init(&metrics);
+  ASSERT_EQ(llm_metrics(engine_, &metrics), LLM_OK);
+  EXPECT_EQ(metrics.rejected_requests_total, 1u);
 }
 
 TEST_F(AbiMetricsTest, TextIsSizedAndCutToTheBuffer) {

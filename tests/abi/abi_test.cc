@@ -183,7 +183,8 @@ TEST_F(AbiTest, WrongFieldsAreNamed) {
           "temperature");
   refused([](llm_request& r) { r.top_p = 2; }, LLM_INVALID_ARGUMENT, "top_p");
   refused([](llm_request& r) { r.ignore_eos = 3; }, LLM_INVALID_ARGUMENT, "ignore_eos");
-  refused([](llm_request& r) { r.choices = 2; }, LLM_UNIMPLEMENTED, "choices");
+  refused([](llm_request& r) { r.choices = 129; }, LLM_INVALID_ARGUMENT, "choices: 129");
+  refused([](llm_request& r) { r.choices = UINT32_MAX; }, LLM_INVALID_ARGUMENT, "choices");
   refused([](llm_request& r) { r.adapter_id = 1; }, LLM_UNIMPLEMENTED, "adapter_id");
   refused([](llm_request& r) { r.kv_transfer = Str("x"); }, LLM_UNIMPLEMENTED, "kv_transfer");
   refused([](llm_request& r) { r.reserved2 = 1; }, LLM_UNIMPLEMENTED, "reserved2");

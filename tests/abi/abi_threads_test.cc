@@ -82,6 +82,48 @@ TEST_F(AbiThreadsTest, EveryRequestFinishesOnceUnderSubmitPollCallbackAndCancelF
   EXPECT_EQ(metrics.healthy, 1u);
 }
 
+// Refusals are written by the submitting threads, everything else by the engine's.
+TEST_F(AbiThreadsTest, RingsAreReadWhileTheyAreWritten) {
+  Open(LLM_DRIVE_THREADS);
+  constexpr int kRequests = 20;
+  std::atomic<int> finished{0};
+  OnThreads(5, [&](int thread) {
+    if (thread < 2) {
+      for (int i = 0; i < kRequests; ++i) {
+        llm_request_id id = 0;
+        llm_request request = Request(ids_);
+        ASSERT_EQ(llm_submit(engine_, &request, &id), LLM_OK) << llm_last_error();
+        request.max_new_tokens = 1u << 20;
+        ASSERT_EQ(llm_submit(engine_, &request, &id), LLM_INVALID_ARGUMENT);
+      }
+    } else if (thread == 2) {
+      PollUntil(llm_engine_queue(engine_), 2 * kRequests, &finished);
+    } else {
+      uint64_t step_cursor = 0, record_cursor = 0;
+      int ends = 0, refusals = 0;
+      while (ends < 2 * kRequests || refusals < 2 * kRequests) {
+        llm_step_record steps[16];
+        llm_request_record records[16];
+        size_t count = 0;
+        ASSERT_EQ(llm_steps_read(engine_, &step_cursor, steps, sizeof(steps[0]), 16, &count),
+                  LLM_OK);
+        for (size_t i = 0; i < count; ++i) {
+          EXPECT_EQ(steps[i].index, step_cursor - count + i);
+          EXPECT_GE(steps[i].end_ns, steps[i].begin_ns);
+        }
+        ASSERT_EQ(
+            llm_records_read(engine_, &record_cursor, records, sizeof(records[0]), 16, &count),
+            LLM_OK);
+        for (size_t i = 0; i < count; ++i) {
+          ends += records[i].kind == LLM_RECORD_FINISHED ? 1 : 0;
+          refusals += records[i].kind == LLM_RECORD_REJECTED ? 1 : 0;
+        }
+        if (count == 0) std::this_thread::yield();
+      }
+    }
+  });
+}
+
 TEST_F(AbiThreadsTest, AHundredEnginesOpenAndCloseWithWorkInFlight) {
   for (int i = 0; i < 100; ++i) {
     llm_engine* engine = nullptr;

@@ -93,6 +93,17 @@ TEST(LlmHppTest, RunsARequestFromSubmitToFinished) {
   std::string text;
   ASSERT_TRUE(engine.GetMetricsText(&text).ok());
   EXPECT_THAT(text, HasSubstr("vllm:generation_tokens_total"));
+  uint64_t cursor = 0;
+  uint64_t steps = 0;
+  ASSERT_TRUE(engine.ReadSteps(&cursor, [&](const llm_step_record&) { ++steps; }).ok());
+  EXPECT_EQ(steps, metrics.steps_total);
+  cursor = 0;
+  uint64_t ends = 0;
+  const auto count_ends = [&](const llm_request_record& record) {
+    ends += record.kind == LLM_RECORD_FINISHED ? 1 : 0;
+  };
+  ASSERT_TRUE(engine.ReadRecords(&cursor, count_ends).ok());
+  EXPECT_EQ(ends, 1u);
   EXPECT_EQ(engine.StartTrace("/no/such/folder/t").code(), LLM_NOT_FOUND);
   EXPECT_EQ(engine.StopTrace().code(), LLM_FAILED_PRECONDITION);
   EXPECT_EQ(engine.Cancel(id).code(), LLM_NOT_FOUND);

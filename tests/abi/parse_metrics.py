@@ -2,6 +2,7 @@
 import subprocess
 import sys
 
+sys.path.append("/usr/lib/python3/dist-packages")  # Debian's package, whichever Python runs this
 try:
     from prometheus_client.parser import text_string_to_metric_families
 except ImportError:
@@ -23,6 +24,9 @@ expect("type", families["vllm:generation_tokens"].type, "counter")
 expect("tokens", samples["vllm:generation_tokens_total"].value, 4)
 expect("engine", samples["vllm:num_requests_running"].labels["engine"], "0")
 expect("block size", samples["vllm:cache_config_info"].labels["block_size"], "16")
+for name in ("vllm:num_requests_waiting", "vllm:kv_cache_usage_perc", "vllm:lora_requests_info"):
+    expect(name, families[name].type, "gauge")
+expect("blocks", samples["vllm:cache_config_info"].labels["num_gpu_blocks"], "32")
 edges = [s.labels["le"] for s in families["vllm:time_to_first_token_seconds"].samples if "le" in s.labels]
 expect("edges", [float(edge) for edge in edges],
        [0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80, 160, 640, 2560,

@@ -34,7 +34,7 @@ TEST(CountersTest, SumsOverRequestsEqualTheEnginesTotals) {
     generated_tokens += received.ids.size();
   }
   EXPECT_EQ(Of(metrics, HistogramId::kQueueTime).sum, queue_ns);
-  EXPECT_EQ(metrics.step.queue_ns_total, queue_ns);
+  EXPECT_EQ(static_cast<uint64_t>(metrics.step.request_ns_total.queue_ns), queue_ns);
   EXPECT_EQ(Of(metrics, HistogramId::kTtft).sum, ttft_ns);
   EXPECT_EQ(metrics.step.ttft_ns_total, ttft_ns);
   EXPECT_EQ(Of(metrics, HistogramId::kCompletionTime).sum, total_ns);

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "tests/engine/reconcile.h"
+
 namespace llm {
 
 HarnessOptions::HarnessOptions() {
@@ -19,7 +21,7 @@ HarnessOptions::HarnessOptions() {
   scheduler.num_blocks = {128};
 }
 
-void Received::Add(const Event& event) {
+void Received::Add(const Event& event, EventType last) {
   ++num_events;
   token_after_finish |= num_finished > 0;
   if (event.type == EventType::kPrompt) {
@@ -34,18 +36,19 @@ void Received::Add(const Event& event) {
   ids.insert(ids.end(), event.token_ids.begin(), event.token_ids.end());
   logprobs.insert(logprobs.end(), event.logprobs.begin(), event.logprobs.end());
   text.append(event.text.data(), event.text.size());
-  if (event.type != EventType::kFinished) return;
+  if (event.type != last) return;
   ++num_finished;
   reason = event.reason;
   status = event.status;
   message = std::string(event.message);
   stop_index = event.stop_index;
   stats = *event.stats;
+  ExpectWholeTime(stats);
 }
 
 EngineHarness::EngineHarness(const HarnessOptions& options)
     : options_(options),
-      clock_(std::make_shared<ManualClock>()),
+      clock_(options.clock != nullptr ? options.clock : std::make_shared<ManualClock>()),
       tokenizer_(std::make_unique<FakeTokenizer>()) {
   EngineParts parts;
   parts.text.tokenizer = tokenizer_.get();
@@ -53,6 +56,7 @@ EngineHarness::EngineHarness(const HarnessOptions& options)
   parts.text.hidden_size = kFakeHidden;
   parts.text.end_ids = {kFakeEnd};
   parts.clock = clock_;
+  parts.bytes = options.bytes;
   auto runner = std::make_unique<ScriptedRunner>(options.scheduler, kFakeVocab, clock_);
   runner_ = runner.get();
   runner_->end_id = kFakeEnd;
@@ -72,7 +76,11 @@ EngineHarness::~EngineHarness() {
   for (const auto& [id, received] : received_) {
     EXPECT_LE(received.num_finished, 1) << "request " << id;
     EXPECT_FALSE(received.token_after_finish) << "request " << id;
-    EXPECT_FALSE(received.prompt_after_token) << "request " << id;
+  }
+  for (const auto& [key, received] : choices_) {
+    EXPECT_LE(received.num_finished, 1) << "request " << key.first << " choice " << key.second;
+    EXPECT_FALSE(received.token_after_finish) << "request " << key.first;
+    EXPECT_FALSE(received.prompt_after_token) << "request " << key.first;
   }
   CheckCounters();
 }
@@ -85,23 +93,13 @@ void EngineHarness::CheckCounters() {
   EXPECT_EQ(of(HistogramId::kStepTokens).sum, step.scheduled_tokens_total);
   EXPECT_EQ(of(HistogramId::kCompletionTime).count, step.finished_requests_total);
   EXPECT_EQ(of(HistogramId::kTtft).count, step.ttft_requests_total);
-  uint64_t finished = 0;
-  RequestStats sum;
-  sum.queue_ns = sum.ttft_ns = 0;
+  ExpectLogReconciled(engine_->log(), metrics);
+  std::vector<RequestStats> finished;
   for (const auto& [id, received] : received_) {
-    if (received.num_finished == 0) continue;
-    ++finished;
-    sum.generated_tokens += received.stats.generated_tokens;
-    sum.queue_ns += std::max<int64_t>(0, received.stats.queue_ns);
-    sum.ttft_ns += std::max<int64_t>(0, received.stats.ttft_ns);
-    sum.total_ns += received.stats.total_ns;
+    if (received.num_finished > 0) finished.push_back(received.stats);
   }
-  if (finished != step.finished_requests_total) return;  // others went elsewhere
-  EXPECT_EQ(of(HistogramId::kGeneratedTokens).sum, static_cast<uint64_t>(sum.generated_tokens));
-  EXPECT_EQ(step.generated_tokens_total, static_cast<uint64_t>(sum.generated_tokens));
-  EXPECT_EQ(of(HistogramId::kQueueTime).sum, static_cast<uint64_t>(sum.queue_ns));
-  EXPECT_EQ(of(HistogramId::kTtft).sum, static_cast<uint64_t>(sum.ttft_ns));
-  EXPECT_EQ(of(HistogramId::kCompletionTime).sum, static_cast<uint64_t>(sum.total_ns));
+  if (finished.size() != step.finished_requests_total) return;  // others went elsewhere
+  ExpectReconciled(finished, metrics);
 }
 
 RequestSpec EngineHarness::Spec(absl::string_view text, int32_t max_new_tokens) const {
@@ -152,8 +150,13 @@ void EngineHarness::RunAll() {
 
 void EngineHarness::Poll(size_t capacity) {
   while (true) {
-    const absl::StatusOr<size_t> count = engine_->queue()->Poll(
-        capacity, 0, [this](size_t, const Event& event) { received_[event.id].Add(event); });
+    const absl::StatusOr<size_t> count =
+        engine_->queue()->Poll(capacity, 0, [this](size_t, const Event& event) {
+          received_[event.id].Add(event);
+          if (event.type == EventType::kFinished) return;
+          EXPECT_EQ(received_[event.id].num_finished, 0) << "request " << event.id;
+          choices_[{event.id, event.choice}].Add(event, EventType::kChoiceFinished);
+        });
     ASSERT_TRUE(count.ok()) << count.status();
     if (*count == 0) return;
   }

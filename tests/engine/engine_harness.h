@@ -2,10 +2,12 @@
 // step.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "src/engine/engine.h"
@@ -14,13 +16,24 @@
 
 namespace llm {
 
+// Every reading of it differs, so that no two moments of a step are taken for one.
+class TickingClock : public ManualClock {
+ public:
+  int64_t NowNs() const override { return ManualClock::NowNs() + ticks_.fetch_add(1); }
+
+ private:
+  mutable std::atomic<int64_t> ticks_{0};
+};
+
 struct HarnessOptions {
   EngineOptions engine;
   SchedulerOptions scheduler;
+  std::shared_ptr<ManualClock> clock;  // null: a new one
+  ByteModel bytes;                     // what a step moves
   HarnessOptions();
 };
 
-// Everything that was delivered of one request.
+// Everything that was delivered of one request, or of one of its choices.
 struct Received {
   std::vector<int32_t> ids;
   std::vector<TokenLogprob> logprobs;
@@ -38,7 +51,8 @@ struct Received {
   int32_t stop_index = -1;
   RequestStats stats;
 
-  void Add(const Event& event);
+  // `last`: kChoiceFinished for what collects one choice.
+  void Add(const Event& event, EventType last = EventType::kFinished);
 };
 
 class EngineHarness {
@@ -62,6 +76,7 @@ class EngineHarness {
   // Takes what the engine's own queue holds.
   void Poll(size_t capacity = 64);
   Received& Of(uint64_t id) { return received_[id]; }
+  Received& Of(uint64_t id, uint32_t choice) { return choices_[{id, choice}]; }
   void CheckInvariants();
   // Sums over what was received equal the engine's totals; the destructor calls it.
   void CheckCounters();
@@ -74,6 +89,7 @@ class EngineHarness {
   ScriptedRunner* runner_ = nullptr;
   std::unique_ptr<Engine> engine_;
   std::map<uint64_t, Received> received_;
+  std::map<std::pair<uint64_t, uint32_t>, Received> choices_;
 };
 
 // The answer to `spec` in a fresh engine without cache, in one chunk.

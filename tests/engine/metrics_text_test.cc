@@ -50,12 +50,33 @@ TEST(MetricsTextTest, HasTheNamesAndLabelsThatRoutersRead) {
   EXPECT_EQ(
       families.Value("vllm:cache_config_info", {{"block_size", "4"}, {"num_gpu_blocks", "128"}}),
       1);
+  EXPECT_EQ(families.Value("vllm:num_requests_waiting"), 0);
+  EXPECT_EQ(families.Value("vllm:num_requests_running"), 0);
+  const PrometheusSample& lora = families.by_name.at("vllm:lora_requests_info").samples.at(0);
+  EXPECT_EQ(lora.labels.at("max_lora"), "0");
+  EXPECT_EQ(lora.labels.at("running_lora_adapters"), "");
+  EXPECT_EQ(lora.labels.at("waiting_lora_adapters"), "");
   for (const auto& [name, family] : families.by_name) {
     for (const PrometheusSample& sample : family.samples) {
       EXPECT_EQ(sample.labels.at("model_name"), "tiny") << name;
       EXPECT_EQ(sample.labels.at("engine"), "0") << name;
     }
   }
+}
+
+TEST(MetricsTextTest, TheShareOfBandwidthIsBytesOverForwardTime) {
+  EngineMetrics metrics;
+  metrics.step.weight_bytes_read_total = 3'000'000'000;
+  metrics.step.kv_bytes_read_total = 900'000'000;
+  metrics.step.kv_bytes_written_total = 100'000'000;
+  metrics.step.part_ns_total[static_cast<size_t>(StepPart::kForward)] = 500'000'000;
+  EXPECT_EQ(Parsed(metrics).Value("inlay:bandwidth_share"), 0) << "the bandwidth is not known";
+  metrics.memory_bandwidth_current = 16'000'000'000;
+  const PrometheusFamilies families = Parsed(metrics);
+  EXPECT_DOUBLE_EQ(families.Value("inlay:bandwidth_share"), 0.5);
+  EXPECT_EQ(families.Value("vllm:estimated_read_bytes_per_gpu_total"), 3.9e9);
+  EXPECT_EQ(families.Value("vllm:estimated_write_bytes_per_gpu_total"), 1e8);
+  EXPECT_EQ(families.Value("inlay:moved_bytes_total", {{"kind", "kv_read"}}), 9e8);
 }
 
 TEST(MetricsTextTest, AModelsNameIsEscaped) {

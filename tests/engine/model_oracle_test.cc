@@ -18,6 +18,7 @@
 #include "kernels/kernel_table.h"
 #include "src/engine/open_engine.h"
 #include "tests/engine/engine_harness.h"
+#include "tests/engine/reconcile.h"
 
 namespace llm {
 namespace {
@@ -82,7 +83,9 @@ struct Submitted {
   std::vector<int32_t> prompt;
   RequestSpec spec;
   bool cancelled = false;
-  Received received;
+  std::map<uint32_t, Received> received;  // of each choice
+  int num_finished = 0;
+  RequestStats stats;  // of all choices
 };
 
 OpenOptions AloneOptions(const Configuration& configuration) {
@@ -143,6 +146,7 @@ void MakeRequest(Random* random, Submitted* submitted) {
   spec.priority = Uniform(random, 0, 2);
   spec.use_prefix_cache = !OneIn(random, 5);
   if (OneIn(random, 4)) spec.cache_salt = "salt";
+  if (OneIn(random, 4)) spec.choices = Uniform(random, 2, 4);
   if (OneIn(random, 4)) spec.num_prompt_logprobs = Uniform(random, 0, 3);
 }
 
@@ -151,7 +155,15 @@ void PollAll(Engine* engine, std::vector<Submitted>* all) {
   do {
     const auto taken = engine->queue()->Poll(64, 0, [all](size_t, const Event& event) {
       for (Submitted& submitted : *all) {
-        if (submitted.id == event.id) submitted.received.Add(event);
+        if (submitted.id != event.id) continue;
+        const bool finished = event.type == EventType::kFinished;
+        submitted.num_finished += finished ? 1 : 0;
+        if (finished) submitted.stats = *event.stats;
+        if (finished && submitted.spec.choices > 1) continue;
+        submitted.received[event.choice].Add(
+            event, finished ? EventType::kFinished : EventType::kChoiceFinished);
+        const Received& received = submitted.received[event.choice];
+        if (received.num_finished > 0) ExpectFirstTokenTime(received.stats);
       }
     });
     ASSERT_TRUE(taken.ok()) << taken.status();
@@ -174,15 +186,15 @@ void RunAll(Engine* engine, std::vector<Submitted>* all) {
 }
 
 Received RunAlone(const std::shared_ptr<const LoadedModel>& model, const OpenOptions& options,
-                  const Submitted& submitted) {
+                  const RequestSpec& spec) {
   auto engine = OpenEngine(model, options);
   std::vector<Submitted> one(1);
   EXPECT_TRUE(engine.ok()) << engine.status();
   if (!engine.ok()) return {};
-  EXPECT_TRUE((*engine)->Submit(submitted.spec, &one[0].id).ok());
+  EXPECT_TRUE((*engine)->Submit(spec, &one[0].id).ok());
   RunAll(engine->get(), &one);
   EXPECT_TRUE((*engine)->Close().ok());
-  return one[0].received;
+  return one[0].received[0];
 }
 
 void CompareLogprobs(const std::vector<TokenLogprob>& got, const std::vector<TokenLogprob>& alone) {
@@ -193,8 +205,7 @@ void CompareLogprobs(const std::vector<TokenLogprob>& got, const std::vector<Tok
   }
 }
 
-void Compare(const Submitted& submitted, const Received& alone) {
-  const Received& got = submitted.received;
+void Compare(const Submitted& submitted, const Received& got, const Received& alone) {
   ASSERT_EQ(got.num_finished, 1) << got.message;
   ASSERT_LE(got.ids.size(), alone.ids.size());
   if (!submitted.cancelled) {
@@ -214,7 +225,7 @@ void Compare(const Submitted& submitted, const Received& alone) {
 
 // Counts what the workloads exercised, so that a run that preempts or reuses nothing shows.
 struct Totals {
-  uint64_t requests = 0, preemptions = 0, cached_tokens = 0, steps = 0, cancelled = 0;
+  uint64_t requests = 0, choices = 0, preemptions = 0, cached_tokens = 0, steps = 0, cancelled = 0;
 };
 
 void RunWorkload(const std::shared_ptr<const LoadedModel>& model,
@@ -247,9 +258,23 @@ void RunWorkload(const std::shared_ptr<const LoadedModel>& model,
   totals->preemptions += metrics.scheduler.preemptions_total;
   totals->cached_tokens += metrics.scheduler.cached_tokens_total;
   totals->steps += metrics.step.steps_total;
+  std::vector<RequestStats> finished;
+  for (const Submitted& submitted : all) finished.push_back(submitted.stats);
+  ExpectReconciled(finished, metrics);
+  ExpectLogReconciled((*engine)->log(), metrics);
   EXPECT_TRUE((*engine)->Close().ok());
+  // Each choice is the answer of a request with its seed; the first one tells the prompt.
   for (const Submitted& submitted : all) {
-    Compare(submitted, RunAlone(model, AloneOptions(configuration), submitted));
+    EXPECT_EQ(submitted.num_finished, 1);
+    ASSERT_EQ(submitted.received.size(), static_cast<size_t>(submitted.spec.choices));
+    totals->choices += submitted.spec.choices > 1 ? submitted.received.size() : 0;
+    for (const auto& [choice, received] : submitted.received) {
+      RequestSpec spec = submitted.spec;
+      spec.choices = 1;
+      if (choice > 0) spec.num_prompt_logprobs = -1;
+      spec.sampling.seed = received.stats.seed;
+      Compare(submitted, received, RunAlone(model, AloneOptions(configuration), spec));
+    }
   }
 }
 
@@ -271,9 +296,9 @@ TEST_F(ModelOracleTest, AnyScheduleGivesEachRequestTheAnswerThatItHasAlone) {
     RunWorkload(model, configuration, first + done, &totals);
   }
   std::cout << done << " workloads over " << configurations.size()
-            << " configurations: " << totals.requests << " requests, " << totals.steps << " steps, "
-            << totals.preemptions << " preemptions, " << totals.cached_tokens << " cached tokens, "
-            << totals.cancelled << " cancels\n";
+            << " configurations: " << totals.requests << " requests, " << totals.choices
+            << " choices, " << totals.steps << " steps, " << totals.preemptions << " preemptions, "
+            << totals.cached_tokens << " cached tokens, " << totals.cancelled << " cancels\n";
   EXPECT_GT(totals.preemptions, 0u);
   EXPECT_GT(totals.cached_tokens, 0u);
 }

@@ -34,6 +34,7 @@ HarnessOptions RandomOptions(Random* random) {
   }
   options.engine.max_step_tokens = Uniform(random, 1, 40);
   if (Uniform(random, 0, 3) == 0) options.engine.max_pending_bytes = 40;
+  if (Uniform(random, 0, 1) == 0) options.clock = std::make_shared<TickingClock>();
   return options;
 }
 
@@ -41,7 +42,7 @@ struct Submitted {
   uint64_t id = 0;
   std::string prompt;
   RequestSpec spec;
-  bool cancelled = false;
+  bool cancelled = false;  // or has a deadline: the answer may be cut off
 };
 
 // Prompts share prefixes that diverge at any position, so that whole and partial blocks are reused.
@@ -67,7 +68,10 @@ void RandomSpec(Random* random, Submitted* submitted) {
   spec.use_prefix_cache = Uniform(random, 0, 4) != 0;
   if (Uniform(random, 0, 3) == 0) spec.stop_strings = {"a", "bc"};
   if (Uniform(random, 0, 3) == 0) spec.cache_salt = "salt";
+  if (Uniform(random, 0, 3) == 0) spec.choices = Uniform(random, 2, 5);
   if (Uniform(random, 0, 3) == 0) spec.num_prompt_logprobs = Uniform(random, 0, 2);
+  submitted->cancelled = Uniform(random, 0, 7) == 0;
+  if (submitted->cancelled) spec.completion_timeout_ns = Uniform(random, 1, 40) * 1000;
 }
 
 void CompareLogprobs(const std::vector<TokenLogprob>& got, const std::vector<TokenLogprob>& alone) {
@@ -78,9 +82,15 @@ void CompareLogprobs(const std::vector<TokenLogprob>& got, const std::vector<Tok
   }
 }
 
-void Compare(const HarnessOptions& options, const Submitted& submitted, const Received& got) {
+// Each choice is the answer of a request with its seed; the first one tells the prompt.
+void Compare(const HarnessOptions& options, const Submitted& submitted, uint32_t choice,
+             const Received& got) {
   RequestSpec spec = submitted.spec;
   spec.text = submitted.prompt;
+  spec.completion_timeout_ns = 0;
+  spec.choices = 1;
+  if (choice > 0) spec.num_prompt_logprobs = -1;
+  spec.sampling.seed = got.stats.seed;
   const Received alone = RunAlone(options, spec);
   ASSERT_EQ(got.num_finished, 1);
   if (!submitted.cancelled) {
@@ -124,8 +134,16 @@ void RunWorkload(uint64_t seed) {
   }
   harness.Poll();
   harness.RunAll();
-  for (const Submitted& submitted : all) Compare(options, submitted, harness.Of(submitted.id));
+  for (const Submitted& submitted : all) {
+    EXPECT_EQ(harness.Of(submitted.id).num_finished, 1);
+    if (submitted.spec.choices == 1) Compare(options, submitted, 0, harness.Of(submitted.id));
+    for (uint32_t i = 0; submitted.spec.choices > 1 && i < uint32_t(submitted.spec.choices); ++i) {
+      Compare(options, submitted, i, harness.Of(submitted.id, i));
+    }
+  }
   EXPECT_EQ(harness.engine().Metrics().scheduler.held_blocks_current, 0);
+  // The harness compares their sums with the totals when it ends.
+  EXPECT_EQ(harness.engine().Metrics().step.finished_requests_total, all.size());
 }
 
 // INLAY_ORACLE_WORKLOADS sets another number.

@@ -8,17 +8,41 @@
 namespace llm {
 namespace {
 
+constexpr size_t kNewTokens = 9;
+
+// Half an event, or an answer that says it is whole and is not.
+void ExpectHonest(const Received& received, int allocation) {
+  EXPECT_EQ(received.num_finished, 1) << "allocation " << allocation;
+  EXPECT_FALSE(received.token_after_finish);
+  EXPECT_EQ(received.logprobs.size(), 2 * received.ids.size()) << "allocation " << allocation;
+  EXPECT_EQ(received.prompt_logprobs.size(), 2 * received.prompt_ids.size())
+      << "half a prompt, allocation " << allocation;
+  EXPECT_FALSE(received.prompt_after_token);
+  if (received.reason == FinishReason::kLength) {
+    EXPECT_EQ(received.ids.size(), kNewTokens) << "allocation " << allocation;
+    EXPECT_EQ(received.text.size(), kNewTokens) << "allocation " << allocation;
+  } else {
+    EXPECT_EQ(received.reason, FinishReason::kError);
+  }
+}
+
 // True when the run ended before the failure came.
 bool RunWithFailure(int allocation, int length) {
   EngineHarness harness;
+  harness.runner().script = harness.tokenizer().Ids("abcabcabc");
   std::vector<uint64_t> ids;
   for (const char* prompt : {"abcdefgh", "abcdefxy", "zzz"}) {
-    RequestSpec spec = harness.Spec(prompt, 9);
+    RequestSpec spec = harness.Spec(prompt, kNewTokens);
     spec.stop_strings = {"qqq"};
     spec.sampling.num_logprobs = 1;
     spec.num_prompt_logprobs = 1;
     ids.push_back(harness.Submit(spec));
   }
+  RequestSpec several = harness.Spec("abcdefgh", kNewTokens);
+  several.sampling.num_logprobs = 1;
+  several.num_prompt_logprobs = 1;
+  several.choices = 2;
+  const uint64_t choices = harness.Submit(several);
   FailAllocations(allocation, length);
   for (int i = 0; i < 200; ++i) {
     // Not harness.Step(): its checks allocate.
@@ -28,14 +52,10 @@ bool RunWithFailure(int allocation, int length) {
   const bool survived = StopFailing();
   harness.Poll();
   for (const uint64_t id : ids) {
-    EXPECT_EQ(harness.Of(id).num_finished, 1) << "allocation " << allocation;
-    EXPECT_FALSE(harness.Of(id).token_after_finish);
-    EXPECT_EQ(harness.Of(id).logprobs.size(), 2 * harness.Of(id).ids.size())
-        << "half an event, allocation " << allocation;
-    EXPECT_EQ(harness.Of(id).prompt_logprobs.size(), 2 * harness.Of(id).prompt_ids.size())
-        << "half a prompt, allocation " << allocation;
-    EXPECT_FALSE(harness.Of(id).prompt_after_token);
+    ExpectHonest(harness.Of(id), allocation);
   }
+  EXPECT_EQ(harness.Of(choices).num_finished, 1) << "allocation " << allocation;
+  for (uint32_t i = 0; i < 2; ++i) ExpectHonest(harness.Of(choices, i), allocation);
   return survived;
 }
 
@@ -49,6 +69,33 @@ TEST(OutOfMemoryTest, AndAlsoWhenMemoryStaysAway) {
   int allocation = 0;
   while (!RunWithFailure(allocation, 1000) && !testing::Test::HasFailure()) ++allocation;
   EXPECT_GT(allocation, 50);
+}
+
+// The step commits, and then the engine fails, for want of memory for the message of the score that
+// its callback ends.
+TEST(OutOfMemoryTest, AnAnswerThatEndedInTheStepThatFailsTheEngineIsDelivered) {
+  EngineHarness harness;
+  harness.runner().script = harness.tokenizer().Ids("abc");
+  const uint64_t ends = harness.Submit(harness.Spec("abc", 1));
+  const uint64_t runs = harness.Submit(harness.Spec("abc", 50));
+  ScoreHandler handler;
+  handler.call = [](void*, void*, const ScoreRow&) -> int32_t {
+    FailAllocations(0, 1);
+    return 1;
+  };
+  ScoreSpec score;
+  score.prompt_kind = PromptKind::kIds;
+  const std::vector<int32_t> text = harness.tokenizer().Ids("abcd");
+  score.ids = text;
+  score.handler = handler;
+  EXPECT_FALSE(harness.engine().Score(score).ok());
+  StopFailing();
+  EXPECT_FALSE(harness.engine().Metrics().healthy);
+  harness.Poll();
+  EXPECT_EQ(harness.Of(ends).reason, FinishReason::kLength);
+  EXPECT_EQ(harness.Of(ends).text, "a");
+  EXPECT_EQ(harness.Of(runs).reason, FinishReason::kError);
+  EXPECT_EQ(harness.Of(runs).text, "a") << "what was computed before the failure";
 }
 
 }  // namespace

@@ -57,6 +57,22 @@ TEST(EngineTraceTest, StepsHoldTheirPartsAndRequestsTheirStages) {
   EXPECT_EQ(stages[0].end_ns, stages[3].end_ns);
 }
 
+TEST(EngineTraceTest, EachChoiceHasATrackOfItsOwn) {
+  EngineHarness harness;
+  const std::string path = TracePath();
+  ASSERT_TRUE(harness.engine().trace().Start(path).ok());
+  RequestSpec spec = harness.Spec("abc", 3);
+  spec.choices = 2;
+  const uint64_t id = harness.Submit(spec);
+  harness.RunAll();
+  ASSERT_TRUE(harness.engine().trace().Stop().ok());
+  const CheckedTrace trace = ReadCheckedTrace(path);
+  unlink(path.c_str());
+  ASSERT_EQ(trace.requests.size(), 2u);
+  EXPECT_EQ(trace.requests.at(id).size(), 4u);
+  EXPECT_EQ(trace.requests.at(id + (uint64_t{1} << 40)).size(), 4u);
+}
+
 TEST(EngineTraceTest, ARequestThatNeverRanHasItsQueueAlone) {
   EngineHarness harness;
   const std::string path = TracePath();

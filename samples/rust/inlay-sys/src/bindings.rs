@@ -56,6 +56,7 @@ pub const LLM_FINISH_DEADLINE: u32 = 6;
 pub const LLM_FINISH_REJECTED: u32 = 7;
 pub const LLM_FINISH_ERROR: u32 = 8;
 pub const LLM_EVENT_TOKENS: u32 = 1;
+pub const LLM_EVENT_CHOICE_FINISHED: u32 = 2;
 pub const LLM_EVENT_FINISHED: u32 = 3;
 pub const LLM_EVENT_PROMPT: u32 = 4;
 pub const LLM_SET_SEED: u32 = 1;
@@ -73,6 +74,19 @@ pub const LLM_HISTOGRAM_PREFILL_TIME: u32 = 6;
 pub const LLM_HISTOGRAM_DECODE_TIME: u32 = 7;
 pub const LLM_HISTOGRAM_PROMPT_TOKENS: u32 = 8;
 pub const LLM_HISTOGRAM_GENERATED_TOKENS: u32 = 9;
+pub const LLM_HISTOGRAM_RETAINED_TOKENS: u32 = 10;
+pub const LLM_HISTOGRAM_VICTIM_TOKENS: u32 = 11;
+pub const LLM_RECORD_ENQUEUED: u32 = 1;
+pub const LLM_RECORD_REJECTED: u32 = 2;
+pub const LLM_RECORD_ADMITTED: u32 = 3;
+pub const LLM_RECORD_CACHED: u32 = 4;
+pub const LLM_RECORD_PREFILL_CHUNK: u32 = 5;
+pub const LLM_RECORD_TOKENS: u32 = 6;
+pub const LLM_RECORD_PREEMPTED: u32 = 7;
+pub const LLM_RECORD_PAUSED: u32 = 8;
+pub const LLM_RECORD_RESUMED: u32 = 9;
+pub const LLM_RECORD_FINISHED: u32 = 10;
+pub const LLM_RECORD_STEP_FAILED: u32 = 11;
 pub type __int32_t = ::std::os::raw::c_int;
 pub type __uint32_t = ::std::os::raw::c_uint;
 pub type __int64_t = ::std::os::raw::c_long;
@@ -212,6 +226,11 @@ pub struct llm_model_info {
     pub tokenizer_bytes: u64,
     pub num_tensors: u64,
     pub num_metadata: u64,
+    pub open_ns: u64,
+    pub header_ns: u64,
+    pub tokenizer_ns: u64,
+    pub read_ns: u64,
+    pub repack_ns: u64,
 }
 extern "C" {
     pub fn llm_model_get_info(model: *const llm_model, info: *mut llm_model_info) -> llm_status;
@@ -377,6 +396,10 @@ pub struct llm_request_stats {
     pub ttft_ns: i64,
     pub total_ns: i64,
     pub seed: u64,
+    pub prefill_ns: i64,
+    pub stall_ns: i64,
+    pub decode_ns: i64,
+    pub deliver_ns: i64,
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -590,6 +613,16 @@ pub struct llm_metrics_snapshot {
     pub deadline_queue_requests_total: u64,
     pub deadline_prefill_requests_total: u64,
     pub deadline_decode_requests_total: u64,
+    pub request_prefill_ns_total: u64,
+    pub request_stall_ns_total: u64,
+    pub request_decode_ns_total: u64,
+    pub request_deliver_ns_total: u64,
+    pub weight_bytes_read_total: u64,
+    pub kv_bytes_read_total: u64,
+    pub kv_bytes_written_total: u64,
+    pub memory_bandwidth_current: u64,
+    pub engine_open_ns: u64,
+    pub calibrate_ns: u64,
 }
 extern "C" {
     pub fn llm_metrics(engine: *const llm_engine, metrics: *mut llm_metrics_snapshot) -> llm_status;
@@ -613,6 +646,66 @@ extern "C" {
         text: *mut ::std::os::raw::c_char,
         capacity: usize,
         size: *mut usize,
+    ) -> llm_status;
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct llm_step_record {
+    pub index: u64,
+    pub begin_ns: i64,
+    pub end_ns: i64,
+    pub forward_ns: i64,
+    pub host_ns: i64,
+    pub failed: u32,
+    pub preemptions: u32,
+    pub prefill_sequences: u32,
+    pub decode_sequences: u32,
+    pub prefill_tokens: u32,
+    pub generated_tokens: u32,
+    pub prefill_tokens_squared: u64,
+    pub prefill_context_tokens: u64,
+    pub decode_context_tokens: u64,
+    pub decode_context_tokens_squared: u64,
+    pub waiting_prefill_sequences: u32,
+    pub waiting_decode_sequences: u32,
+    pub waiting_prefill_tokens: u64,
+    pub waiting_decode_tokens: u64,
+    pub free_blocks: u32,
+    pub held_blocks: u32,
+    pub cached_blocks: u32,
+    pub reserved: u32,
+    pub weight_bytes_read: u64,
+    pub kv_bytes_read: u64,
+    pub kv_bytes_written: u64,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct llm_request_record {
+    pub index: u64,
+    pub time_ns: i64,
+    pub id: llm_request_id,
+    pub kind: u32,
+    pub tokens: u32,
+    pub detail: i64,
+}
+extern "C" {
+    pub fn llm_steps_read(
+        engine: *const llm_engine,
+        cursor: *mut u64,
+        records: *mut llm_step_record,
+        record_size: usize,
+        capacity: usize,
+        count: *mut usize,
+    ) -> llm_status;
+}
+extern "C" {
+    pub fn llm_records_read(
+        engine: *const llm_engine,
+        cursor: *mut u64,
+        records: *mut llm_request_record,
+        record_size: usize,
+        capacity: usize,
+        count: *mut usize,
     ) -> llm_status;
 }
 extern "C" {

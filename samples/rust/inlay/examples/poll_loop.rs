@@ -15,14 +15,14 @@ extern "C" {
     fn poll(fds: *mut PollFd, count: c_ulong, timeout_ms: c_int) -> c_int;
 }
 
-/// Takes what is there. False once the request is over.
-fn read(index: usize, completion: &mut Completion) -> Result<bool> {
-    while let Some(event) = completion.try_next()? {
+/// Takes what was handed to it. False once the request is over.
+fn read(index: usize, completion: &mut Completion) -> bool {
+    while let Some(event) = completion.try_next() {
         if let Event::Finished(end) = event {
             println!("request {index}: {} tokens, {:?}", end.stats.generated_tokens, end.reason);
         }
     }
-    Ok(!completion.is_finished())
+    !completion.is_finished()
 }
 
 fn run(path: &str, num_requests: usize) -> std::result::Result<(), Box<dyn std::error::Error>> {
@@ -43,13 +43,7 @@ fn run(path: &str, num_requests: usize) -> std::result::Result<(), Box<dyn std::
             continue; // a signal
         }
         queue.dispatch()?;
-        let mut left = Vec::new();
-        for (index, mut completion) in open {
-            if read(index, &mut completion)? {
-                left.push((index, completion));
-            }
-        }
-        open = left;
+        open.retain_mut(|(index, completion)| read(*index, completion));
     }
     Ok(())
 }

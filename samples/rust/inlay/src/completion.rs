@@ -75,17 +75,11 @@ impl Completion {
         self.engine.cancel(self.id)
     }
 
-    /// The next event where one is there already.
-    pub fn try_next(&mut self) -> Result<Option<Event>> {
-        if self.ended {
-            return Ok(None);
-        }
-        if let Some(event) = self.ticket.take() {
-            return Ok(Some(self.taken(event)));
-        }
-        self.queue().dispatch()?;
-        let event = self.ticket.take();
-        Ok(event.map(|event| self.taken(event)))
+    /// The next event that [`Queue::dispatch`] or [`Queue::wait`] handed here. It takes nothing from the queue itself:
+    /// that could hand events to completions which the caller's loop has read before, and would not look at again.
+    pub fn try_next(&mut self) -> Option<Event> {
+        let event = self.ticket.take()?;
+        Some(self.taken(event))
     }
 
     /// The next event, None after the last; the task is woken when it comes.
@@ -137,7 +131,8 @@ impl Completion {
     /// Steps the engine until an event is there; whoever else takes them from the queue routes them here.
     fn step_for_event(&mut self) -> Result<Event> {
         loop {
-            if let Some(event) = self.try_next()? {
+            self.queue().dispatch()?;
+            if let Some(event) = self.try_next() {
                 return Ok(event);
             }
             if !self.engine.step()? {
@@ -193,6 +188,7 @@ impl Gathered {
                 choice.text.push_str(&tokens.text);
                 choice.ids.extend(tokens.ids);
             }
+            Event::ChoiceFinished(finished) => _ = self.choice(finished.choice),
             Event::Finished(finished) => self.finished = Some(finished),
             _ => {}
         }

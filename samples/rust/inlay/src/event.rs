@@ -12,6 +12,8 @@ pub enum Event {
     Prompt(Tokens),
     /// Some tokens of the output.
     Tokens(Tokens),
+    /// The last event of one choice, where there are several.
+    ChoiceFinished(Finished),
     /// The last event, of which there is exactly one.
     Finished(Finished),
     /// A kind that this crate does not know: `LLM_EVENT_*`.
@@ -88,6 +90,7 @@ impl Event {
             match event.type_ {
                 sys::LLM_EVENT_PROMPT => Event::Prompt(copy_tokens(event)),
                 sys::LLM_EVENT_TOKENS => Event::Tokens(copy_tokens(event)),
+                sys::LLM_EVENT_CHOICE_FINISHED => Event::ChoiceFinished(copy_finished(event)),
                 sys::LLM_EVENT_FINISHED => Event::Finished(copy_finished(event)),
                 other => Event::Other(other),
             }

@@ -30,6 +30,10 @@ pub enum HistogramKind {
     PromptTokens = sys::LLM_HISTOGRAM_PROMPT_TOKENS,
     /// Of a request that ended.
     GeneratedTokens = sys::LLM_HISTOGRAM_GENERATED_TOKENS,
+    /// Computed tokens that a request left findable in the prefix cache.
+    RetainedTokens = sys::LLM_HISTOGRAM_RETAINED_TOKENS,
+    /// Computed tokens of a preempted request.
+    VictimTokens = sys::LLM_HISTOGRAM_VICTIM_TOKENS,
 }
 
 /// A histogram: bucket `i` counts values above `edges[i - 1]` and up to `edges[i]`; the last has no upper edge.

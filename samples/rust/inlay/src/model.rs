@@ -64,6 +64,16 @@ pub struct ModelInfo {
     pub num_tensors: u64,
     /// Metadata entries in the file.
     pub num_metadata: u64,
+    /// What the open took.
+    pub open_ns: u64,
+    /// Of it, reading the header.
+    pub header_ns: u64,
+    /// Of it, the tokenizer and the chat template.
+    pub tokenizer_ns: u64,
+    /// Reading weights, summed over the threads.
+    pub read_ns: u64,
+    /// Repacking them, likewise.
+    pub repack_ns: u64,
 }
 
 impl Model {
@@ -108,6 +118,11 @@ impl Model {
                 tokenizer_bytes: info.tokenizer_bytes,
                 num_tensors: info.num_tensors,
                 num_metadata: info.num_metadata,
+                open_ns: info.open_ns,
+                header_ns: info.header_ns,
+                tokenizer_ns: info.tokenizer_ns,
+                read_ns: info.read_ns,
+                repack_ns: info.repack_ns,
             })
         }
     }

@@ -73,7 +73,8 @@ impl Queue {
     }
 
     /// A descriptor for poll(2), epoll and their like: readable while events wait, level-triggered. Never read it; call
-    /// [`Queue::dispatch`] when it is readable.
+    /// [`Queue::dispatch`] when it is readable. A loop that then calls `try_next` needs the queue for itself: a thread
+    /// that blocks on it, or a task, takes events for all, and the descriptor does not tell.
     pub fn fd(&self) -> Result<BorrowedFd<'_>> {
         let mut fd = -1;
         // SAFETY: the queue is open, and its descriptor stays open as long.

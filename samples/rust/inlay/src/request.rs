@@ -116,6 +116,8 @@ impl Request {
         first_token_deadline: Duration => first_token_deadline_ns = duration_ns(first_token_deadline).max(1);
         /// From submit.
         completion_deadline: Duration => completion_deadline_ns = duration_ns(completion_deadline).max(1);
+        /// Answers to the prompt, which is computed once. They may differ where there is a temperature.
+        choices: u32 => choices = choices;
         /// Shown in traces.
         trace_id: u64 => trace_id = trace_id;
         /// Divides a positive logit of what was there before, multiplies another; 1: off.

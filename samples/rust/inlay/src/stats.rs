@@ -15,12 +15,20 @@ pub struct RequestStats {
     pub preemptions: i32,
     /// What that cost.
     pub recomputed_tokens: i64,
-    /// Submit to first scheduled; None: it never was.
-    pub queue_ns: Option<i64>,
+    /// Submit to first scheduled.
+    pub queue_ns: i64,
     /// Submit to first token; None: none came.
     pub ttft_ns: Option<i64>,
-    /// Submit to finish.
+    /// Submit to finish: queue, prefill, stall, decode and deliver together.
     pub total_ns: i64,
+    /// Inside its steps, up to the first token.
+    pub prefill_ns: i64,
+    /// In no step, after its first.
+    pub stall_ns: i64,
+    /// Inside its steps, from the first token on.
+    pub decode_ns: i64,
+    /// From the end of its last step until its last event left.
+    pub deliver_ns: i64,
     /// The one used.
     pub seed: u64,
 }
@@ -46,9 +54,13 @@ impl RequestStats {
             generated_tokens: stats.generated_tokens,
             preemptions: stats.preemptions,
             recomputed_tokens: stats.recomputed_tokens,
-            queue_ns: Some(stats.queue_ns).filter(|&ns| ns >= 0),
+            queue_ns: stats.queue_ns,
             ttft_ns: Some(stats.ttft_ns).filter(|&ns| ns >= 0),
             total_ns: stats.total_ns,
+            prefill_ns: stats.prefill_ns,
+            stall_ns: stats.stall_ns,
+            decode_ns: stats.decode_ns,
+            deliver_ns: stats.deliver_ns,
             seed: stats.seed,
         }
     }

@@ -1,7 +1,24 @@
-//! Log-probabilities of the prompt, embeddings.
+//! Several choices, log-probabilities of the prompt, embeddings.
 mod common;
 
 use inlay::{EmbedRequest, Event, Pooling, ScoreRequest};
+
+#[test]
+fn choices_come_apart_and_each_ends() {
+    let engine = common::engine();
+    let request = common::request("choose", 8).temperature(1.0).seed(7).choices(3);
+    let answer = engine.submit(&request).unwrap().wait().unwrap();
+    assert_eq!(answer.choices.iter().map(|choice| choice.ids.len()).collect::<Vec<_>>(), [8, 8, 8]);
+    assert_eq!(answer.finished.stats.generated_tokens, 24);
+    let mut ended = Vec::new();
+    for event in engine.submit(&request).unwrap() {
+        if let Event::ChoiceFinished(finished) = event.unwrap() {
+            ended.push((finished.choice, finished.stats.generated_tokens));
+        }
+    }
+    ended.sort_unstable();
+    assert_eq!(ended, [(0, 8), (1, 8), (2, 8)]);
+}
 
 #[test]
 fn the_prompt_is_told_as_it_scores() {
