@@ -3,6 +3,7 @@
 #include "capi/translate_engine.h"
 
 #include "absl/strings/str_cat.h"
+#include "capi/translate_host.h"
 #include "capi/versioned_struct.h"
 #include "src/base/status_macros.h"
 
@@ -58,7 +59,8 @@ absl::Status TranslateEngineOptions(const llm_engine_options* given, OpenOptions
   LLM_RETURN_IF_ERROR(ReadSwitch("prefix_cache", c.prefix_cache, true, &options->prefix_cache));
   bool batch_invariant = false;  // the CPU always is
   LLM_RETURN_IF_ERROR(ReadSwitch("batch_invariant", c.batch_invariant, false, &batch_invariant));
-  options->num_threads = c.num_threads;
+  LLM_RETURN_IF_ERROR(TranslateHost(c.host, &options->host));
+  options->num_threads = c.num_threads != 0 ? c.num_threads : ThreadsOfCpus(options->host);
   options->block_size = c.block_size;
   options->kv_tokens = c.kv_tokens;
   options->max_context_tokens = c.max_context_tokens;

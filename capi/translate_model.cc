@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "capi/strings.h"
+#include "capi/translate_host.h"
 #include "capi/versioned_struct.h"
 #include "src/base/status_macros.h"
 
@@ -49,7 +50,9 @@ absl::Status TranslateModelOptions(const llm_model_options* given, ModelOptions*
       ReadSwitch("float_activations", c.float_activations, false, &options->float_activations));
   LLM_RETURN_IF_ERROR(TranslateLimits(c.limits, options));
   LLM_RETURN_IF_ERROR(ReadSwitch("header_only", c.header_only, false, &options->header_only));
-  options->num_threads = static_cast<int>(c.num_threads);
+  LLM_RETURN_IF_ERROR(TranslateHost(c.host, &options->host));
+  options->num_threads =
+      static_cast<int>(c.num_threads != 0 ? c.num_threads : ThreadsOfCpus(options->host));
   options->kernels = std::string(FromC(c.kernels));
   options->max_memory_bytes = c.max_memory_bytes;
   options->logger = Logger(c.log, c.log_user_data);

@@ -23,6 +23,7 @@ absl::Status CheckReserved(const llm_request& c) {
   if (c.reserved != 0) field = "reserved";
   if (c.reserved2 != 0) field = "reserved2";
   if (c.reserved3 != 0) field = "reserved3";
+  if (c.reserved4 != 0) field = "reserved4";
   if (c.kv_transfer.data != nullptr || c.kv_transfer.size != 0) field = "kv_transfer";
   constexpr uint64_t kSet = LLM_SET_SEED | LLM_SET_NUM_LOGPROBS | LLM_SET_NUM_PROMPT_LOGPROBS;
   if ((c.set & ~kSet) != 0) field = "set";
@@ -48,6 +49,8 @@ absl::Status TranslatePrompt(const llm_request& c, RequestSpec* spec) {
     spec->prompt_kind = has_text ? PromptKind::kText : PromptKind::kChat;
     spec->text = FromC(has_text ? c.text : c.chat);
   }
+  LLM_RETURN_IF_ERROR(
+      ReadSwitch("literal_content", c.literal_content, true, &spec->literal_content));
   return ReadSwitch("parse_special", c.parse_special, has_chat, &spec->parse_special);
 }
 

@@ -86,6 +86,42 @@ typedef struct llm_string {
 typedef void (*llm_log_callback)(void* user_data, int32_t level, const char* message,
                                  uint64_t message_size);
 
+/* ---- Host hooks ---- */
+
+/* What a host lends a model or an engine. Hooks are called from any thread, several at once, until
+ * what they were given to is gone (a model's memory: the model and all its engines). They must not
+ * call this library. A C++ exception out of one is caught. */
+typedef struct llm_host {
+  uint32_t struct_size;
+  uint32_t reserved;
+  /* Weights, keys and values, workspace: all that max_memory_bytes counts. Both or neither. NULL
+   * from allocate: LLM_RESOURCE_EXHAUSTED; not so aligned: LLM_INVALID_ARGUMENT. */
+  void* (*allocate)(void* user_data, size_t bytes, size_t alignment);
+  void (*deallocate)(void* user_data, void* memory, size_t bytes);
+  void* allocator_user_data;
+  /* Takes the place of worker threads: calls task(data, i) once for each i below `count`, which is
+   * at most num_threads, and returns when all have returned. One after the other or all at once, in
+   * any order, on any threads: the answer is the same to the bit. Breaking this makes the engine
+   * unhealthy (an opening model: LLM_INTERNAL); `data` must not be used after the return. */
+  void (*run)(void* user_data, void (*task)(void* data, uint32_t index), void* data,
+              uint32_t count);
+  void* executor_user_data;
+  /* The engine's time in ns, for deadlines, statistics and traces; not for a model, nor for how
+   * long a call waits. A step back, and what is below 1, counts as no time passed. */
+  int64_t (*now_ns)(void* user_data);
+  void* clock_user_data;
+  /* Thread i of the library's that computes runs on cpu_ids[i % num_cpu_ids] alone; thread 0 is the
+   * engine's own, or the host's, which is left as it is. num_threads then defaults to num_cpu_ids.
+   * LLM_INVALID_ARGUMENT, naming it: a CPU that this process cannot use. */
+  const int32_t* cpu_ids;
+  size_t num_cpu_ids;
+} llm_host;
+
+static inline void llm_host_init(llm_host* host) {
+  memset(host, 0, sizeof(*host));
+  host->struct_size = (uint32_t)sizeof(*host);
+}
+
 /* ---- Model ---- */
 
 #define LLM_DEVICE_DEFAULT 0 /* the GPU when there is one that this build can use, else the CPU */
@@ -134,6 +170,7 @@ typedef struct llm_model_options {
   uint32_t header_only; /* switch, default off; on: no weights are read. Such a model tells what it
                            is and tokenizes; llm_engine_open answers LLM_FAILED_PRECONDITION */
   uint32_t reserved;
+  const llm_host* host; /* read during the call; default: no hooks */
 } llm_model_options;
 
 static inline void llm_model_options_init(llm_model_options* options) {
@@ -232,8 +269,8 @@ LLM_API llm_status llm_detokenize(const llm_model* model, const int32_t* ids, si
                                   uint32_t flags, char* text, size_t capacity, size_t* size);
 /* Renders the chat template of the model file. `chat` is JSON: an array of messages, or an object
  * with "messages" and further template variables ("tools", "add_generation_prompt" (default true),
- * ...). *size as above. LLM_FAILED_PRECONDITION: the model has no chat template;
- * LLM_INVALID_ARGUMENT: bad JSON, or the template refuses it. */
+ * ...). *size as above. LLM_FAILED_PRECONDITION: the model has no chat template, or one that does
+ * not parse, with the reason; LLM_INVALID_ARGUMENT: bad JSON, or the template refuses it. */
 LLM_API llm_status llm_chat_render(const llm_model* model, const char* chat, size_t chat_size,
                                    char* text, size_t capacity, size_t* size);
 
@@ -288,6 +325,7 @@ typedef struct llm_engine_options {
   uint32_t batch_invariant;     /* switch, for CUDA; the CPU always is */
   llm_log_callback log;
   void* log_user_data;
+  const llm_host* host; /* read during the call; default: no hooks */
 } llm_engine_options;
 
 static inline void llm_engine_options_init(llm_engine_options* options) {
@@ -479,7 +517,7 @@ typedef struct llm_request {
   const int32_t* prompt_ids; /* taken as they are */
   size_t num_prompt_ids;
   uint32_t parse_special; /* switch; control tokens in `text` or `chat` become ids. Default: off for
-                             text, on for chat */
+                             text, on for chat (but see literal_content) */
   uint32_t max_new_tokens; /* default: as many as the context holds */
   float temperature;       /* 0: greedy */
   int32_t top_k;           /* 0: off */
@@ -529,6 +567,11 @@ typedef struct llm_request {
                                   default: none. The prompt is then computed, not read from the
                                   prefix cache */
   uint32_t reserved3;          /* reserved */
+  uint32_t literal_content; /* switch, default on: control tokens that the messages, tools and other
+                               arrays and objects of `chat` spell stay text, wherever the template
+                               moves them; its own, and those of string variables and of a
+                               message's role, become ids. Off: all do. Needs parse_special */
+  uint32_t reserved4;       /* reserved */
 } llm_request;
 
 static inline void llm_request_init(llm_request* request) {

@@ -2,11 +2,14 @@
 // out.
 #include "src/base/thread_pool.h"
 
+#include <algorithm>
 #include <chrono>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "src/base/affinity.h"
 #include "src/base/float_state.h"
+#include "src/base/status_macros.h"
 
 namespace llm {
 namespace {
@@ -25,17 +28,30 @@ absl::StatusOr<std::unique_ptr<ThreadPool>> ThreadPool::Create(const ThreadPoolO
         absl::StrCat("thread pool: num_threads must be at least 1, is ", options.num_threads));
   }
   std::unique_ptr<ThreadPool> pool(new ThreadPool(options));
-  pool->threads_.reserve(static_cast<size_t>(options.num_threads - 1));
-  for (int worker = 1; worker < options.num_threads; ++worker) {
-    try {
-      pool->threads_.emplace_back([raw = pool.get(), worker] { raw->WorkerLoop(worker); });
-    } catch (const std::system_error& error) {
-      return absl::ResourceExhaustedError(absl::StrCat("thread pool: cannot create thread ", worker,
-                                                       " of ", options.num_threads, ": ",
-                                                       error.what()));
-    }
+  if (options.executor.run != nullptr) {
+    pool->executor_ =
+        std::make_unique<HookExecutor>(options.executor, options.num_threads, options.fault);
+  } else {
+    LLM_RETURN_IF_ERROR(pool->StartThreads());
   }
   return pool;
+}
+
+absl::Status ThreadPool::StartThreads() {
+  threads_.reserve(static_cast<size_t>(options_.num_threads - 1));
+  for (int worker = 1; worker < options_.num_threads; ++worker) {
+    try {
+      threads_.emplace_back([this, worker] { WorkerLoop(worker); });
+    } catch (const std::system_error& error) {
+      return absl::ResourceExhaustedError(absl::StrCat("thread pool: cannot create thread ", worker,
+                                                       " of ", options_.num_threads, ": ",
+                                                       error.what()));
+    }
+    if (options_.cpu_ids.empty()) continue;
+    const size_t index = static_cast<size_t>(worker) % options_.cpu_ids.size();
+    LLM_RETURN_IF_ERROR(PinThread(options_.cpu_ids[index], &threads_.back()));
+  }
+  return absl::OkStatus();
 }
 
 ThreadPool::~ThreadPool() {
@@ -50,8 +66,15 @@ ThreadPool::~ThreadPool() {
 
 void ThreadPool::ParallelFor(int num_tasks, Task task) {
   if (num_tasks <= 0) return;
-  if (threads_.empty() || num_tasks == 1) {
+  if (options_.num_threads == 1 || num_tasks == 1) {
     for (int i = 0; i < num_tasks; ++i) task(i, 0);
+    return;
+  }
+  if (executor_ != nullptr) {
+    // The workers share out the tasks, in whatever order the host lets them run.
+    next_task_.store(0, std::memory_order_relaxed);
+    executor_->Run(std::min(num_tasks, options_.num_threads),
+                   [&](int worker) { RunTasks(task, num_tasks, worker); });
     return;
   }
   {

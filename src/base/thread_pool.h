@@ -1,4 +1,5 @@
-// Runs independent tasks on a fixed set of worker threads; the caller is worker 0.
+// Runs independent tasks on a fixed set of worker threads, the caller being worker 0, or on the
+// threads of the host's executor.
 #pragma once
 
 #include <atomic>
@@ -11,25 +12,30 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "src/base/hook_executor.h"
 
 namespace llm {
 
 struct ThreadPoolOptions {
-  int num_threads = 1;       // workers, the caller included
-  int64_t spin_ns = 50'000;  // how long an idle worker polls before it parks
+  int num_threads = 1;                // workers, the caller included
+  int64_t spin_ns = 50'000;           // how long an idle worker polls before it parks
+  std::vector<int32_t> cpu_ids = {};  // worker i > 0 is pinned to cpu_ids[i % size]; empty: to none
+  ExecutorHook executor = {};         // run != nullptr: no thread is created
+  HookFault* fault = nullptr;         // outlives the pool; needed with an executor
 };
 
 class ThreadPool {
  public:
   using Task = absl::FunctionRef<void(int task, int worker)>;
 
-  // RESOURCE_EXHAUSTED when a thread cannot be created; none is left running then.
+  // RESOURCE_EXHAUSTED when a thread cannot be created, INVALID_ARGUMENT when one cannot be pinned;
+  // none is left running then.
   static absl::StatusOr<std::unique_ptr<ThreadPool>> Create(const ThreadPoolOptions& options);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  int num_threads() const { return static_cast<int>(threads_.size()) + 1; }
+  int num_threads() const { return options_.num_threads; }
 
   // Calls task(i, worker) once for each i in [0, num_tasks), in any order on any worker, and
   // returns when all are done. Tasks must not throw, nor depend on each other's running
@@ -38,11 +44,13 @@ class ThreadPool {
 
  private:
   explicit ThreadPool(const ThreadPoolOptions& options) : options_(options) {}
+  absl::Status StartThreads();
   void WorkerLoop(int worker);
   void RunTasks(const Task& task, int num_tasks, int worker);
   void WaitForJob(uint32_t seen_epoch);
 
   const ThreadPoolOptions options_;
+  std::unique_ptr<HookExecutor> executor_;  // null: threads_ work
   std::vector<std::thread> threads_;
   std::mutex mutex_;
   std::condition_variable wake_;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "src/base/affinity.h"
 #include "src/base/status_macros.h"
 
 namespace llm {
@@ -18,6 +19,7 @@ StepLoopOptions LoopOptions(const EngineParts& parts, const EngineOptions& optio
   loop.hidden_size = parts.text.hidden_size;
   loop.max_pending_bytes = options.max_pending_bytes;
   loop.bytes = parts.bytes;
+  loop.hook_fault = parts.hook_fault;
   return loop;
 }
 
@@ -54,7 +56,7 @@ absl::Status Engine::Start() {
     gate_.Leave();
     return absl::ResourceExhaustedError(absl::StrCat("engine thread: ", error.what()));
   }
-  return absl::OkStatus();
+  return options_.cpu_id < 0 ? absl::OkStatus() : PinThread(options_.cpu_id, &thread_);
 }
 
 // RunStep and CancelAll catch everything themselves.

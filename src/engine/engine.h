@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "src/base/clock.h"
+#include "src/base/hook_fault.h"
 #include "src/base/log.h"
 #include "src/base/trace.h"
 #include "src/engine/callback_dispatcher.h"
@@ -35,6 +36,7 @@ struct EngineOptions {
   QueueBounds bounds;
   size_t max_pending_bytes = size_t{1} << 20;
   bool manual = false;
+  int32_t cpu_id = -1;  // where the engine thread runs; -1: anywhere
   Logger logger;
 };
 
@@ -43,6 +45,7 @@ struct EngineParts {
   std::shared_ptr<const void> owner;  // of everything that `text` borrows
   ModelText text;
   std::shared_ptr<const Clock> clock;
+  const HookFault* hook_fault = nullptr;  // the owner's; may be null
   std::unique_ptr<Scheduler> scheduler;
   std::unique_ptr<Runner> runner;
   std::function<uint64_t()> memory_bytes;  // counted by the engine's allocator; may be null

@@ -201,12 +201,17 @@ absl::StatusOr<std::vector<int32_t>> Engine::Tokenize(const RequestSpec& spec,
   }
   EncodeOptions encode;
   encode.parse_special = spec.parse_special;
-  std::string rendered;
+  RenderedChat rendered;
   absl::string_view text = spec.text;
   if (spec.prompt_kind == PromptKind::kChat) {
-    LLM_ASSIGN_OR_RETURN(rendered, RenderChat(parts_.text, spec.text));
-    LLM_RETURN_IF_ERROR(place->Resize(TokenBound(spec, rendered.size())));
-    text = rendered;
+    if (spec.parse_special && spec.literal_content) {
+      LLM_ASSIGN_OR_RETURN(rendered, RenderMarkedChat(parts_.text, spec.text));
+    } else {
+      LLM_ASSIGN_OR_RETURN(rendered.text, RenderChat(parts_.text, spec.text));
+    }
+    LLM_RETURN_IF_ERROR(place->Resize(TokenBound(spec, rendered.text.size())));
+    text = rendered.text;
+    encode.literal = rendered.literal;
     encode.add_special = false;  // the template writes them itself
   }
   LLM_ASSIGN_OR_RETURN(std::vector<int32_t> ids, parts_.text.tokenizer->Encode(text, encode));

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/kernel_table.h"
+#include "src/base/affinity.h"
 #include "src/base/clock.h"
 #include "src/base/float_state.h"
 #include "src/base/status_macros.h"
@@ -46,6 +47,7 @@ absl::StatusOr<std::shared_ptr<const LoadedModel>> LoadedModel::Open(
   std::shared_ptr<LoadedModel> loaded(new LoadedModel());
   loaded->float_activations_ = options.float_activations;
   loaded->allocator_.set_limit_bytes(options.max_memory_bytes);
+  loaded->allocator_.set_hooks(options.host.allocator);
   const absl::StatusOr<absl::string_view> name = source->metadata().GetString("general.name");
   if (name.ok()) loaded->name_ = std::string(*name);
   OpenTimes& times = loaded->times_;
@@ -71,8 +73,13 @@ absl::StatusOr<std::shared_ptr<const LoadedModel>> LoadedModel::Open(
 }
 
 absl::Status LoadedModel::LoadWeights(const WeightSource& source, const ModelOptions& options) {
+  LLM_RETURN_IF_ERROR(CheckCpus(options.host.cpu_ids));
+  HookFault hook_fault;
   ThreadPoolOptions threads;
   threads.num_threads = options.num_threads > 0 ? options.num_threads : UsableCores();
+  threads.cpu_ids = options.host.cpu_ids;
+  threads.executor = options.host.executor;
+  threads.fault = &hook_fault;
   LLM_ASSIGN_OR_RETURN(const std::unique_ptr<ThreadPool> pool, ThreadPool::Create(threads));
   WeightsOptions weights;
   LLM_ASSIGN_OR_RETURN(weights.kernels, FindKernels(options.kernels));
@@ -82,6 +89,7 @@ absl::Status LoadedModel::LoadWeights(const WeightSource& source, const ModelOpt
                        LoadModel(source, weights, [&](uint64_t done_bytes, uint64_t total_bytes) {
                          return Report(options, done_bytes, total_bytes);
                        }));
+  LLM_RETURN_IF_ERROR(hook_fault.status());
   weights_bytes_ = model_->weights.storage.size();
   return absl::OkStatus();
 }
@@ -105,12 +113,13 @@ absl::Status LoadedModel::LoadText(const WeightSource& source, const ModelOption
     ChatTemplateLimits limits;
     limits.max_template_bytes = options.max_template_bytes;
     absl::StatusOr<std::unique_ptr<ChatTemplate>> parsed = ChatTemplate::Parse(*chat, limits);
-    // A model whose template we cannot read still completes text; chat prompts say that there is
-    // none.
+    // A model whose template we cannot read still completes text; chat prompts say why it is not
+    // used.
     if (parsed.ok()) {
       chat_template_ = *std::move(parsed);
     } else {
-      options.logger.Warning("the chat template is not used: ", parsed.status().message());
+      text_.chat_template_error = std::string(parsed.status().message());
+      options.logger.Warning("the chat template is not used: ", text_.chat_template_error);
     }
   }
   text_.tokenizer = tokenizer_.get();

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "src/base/log.h"
+#include "src/engine/host_hooks.h"
 #include "src/engine/model_listing.h"
 #include "src/engine/model_text.h"
 #include "src/engine/open_times.h"
@@ -31,6 +32,7 @@ struct ModelOptions {
   uint64_t max_template_bytes = ChatTemplateLimits().max_template_bytes;
   ProgressCallback progress = nullptr;
   void* progress_user_data = nullptr;
+  HostHooks host;            // its clock is not used
   bool header_only = false;  // no weights are read, and no engine can serve the model
 };
 

@@ -89,12 +89,18 @@ std::string SpecialToken(const Tokenizer& tokenizer, int32_t id) {
   return text.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-}  // namespace
-
-absl::StatusOr<std::string> RenderChat(const ModelText& model, absl::string_view chat) {
-  if (model.chat_template == nullptr) {
+absl::Status CheckTemplate(const ModelText& model) {
+  if (model.chat_template != nullptr) return absl::OkStatus();
+  if (model.chat_template_error.empty()) {
     return absl::FailedPreconditionError("chat: the model file has no chat template");
   }
+  return absl::FailedPreconditionError(absl::StrCat(
+      "chat: the chat template of the model file is not usable: ", model.chat_template_error));
+}
+
+// The template's variables as JSON.
+absl::StatusOr<std::string> ContextOf(const ModelText& model, absl::string_view chat) {
+  LLM_RETURN_IF_ERROR(CheckTemplate(model));
   ChatScan scan;
   LLM_RETURN_IF_ERROR(ScanChat(chat, &scan));
   // Valid JSON, so that nothing but white space follows the object's brace.
@@ -109,7 +115,21 @@ absl::StatusOr<std::string> RenderChat(const ModelText& model, absl::string_view
     absl::StrAppend(&json, ",\"eos_token\":", SpecialToken(tokenizer, tokenizer.eos_id()));
   }
   json += '}';
-  return model.chat_template->Render(json, static_cast<int64_t>(std::time(nullptr)));
+  return json;
+}
+
+int64_t NowS() { return static_cast<int64_t>(std::time(nullptr)); }
+
+}  // namespace
+
+absl::StatusOr<std::string> RenderChat(const ModelText& model, absl::string_view chat) {
+  LLM_ASSIGN_OR_RETURN(const std::string context, ContextOf(model, chat));
+  return model.chat_template->Render(context, NowS());
+}
+
+absl::StatusOr<RenderedChat> RenderMarkedChat(const ModelText& model, absl::string_view chat) {
+  LLM_ASSIGN_OR_RETURN(const std::string context, ContextOf(model, chat));
+  return model.chat_template->RenderMarked(context, NowS());
 }
 
 }  // namespace llm

@@ -16,7 +16,8 @@ namespace llm {
 // Borrowed from the model, which outlives it. Safe from any thread.
 struct ModelText {
   const Tokenizer* tokenizer = nullptr;
-  const ChatTemplate* chat_template = nullptr;  // null: the model has none
+  const ChatTemplate* chat_template = nullptr;  // null: the model has none that can be used
+  std::string chat_template_error;              // why not; empty: its file has none
   int32_t vocab_size = 0;                       // of the logits; ids are below it
   int32_t hidden_size = 0;                      // of an embedding
   std::vector<int32_t> end_ids;
@@ -26,5 +27,7 @@ struct ModelText {
 // the model's template. FAILED_PRECONDITION: no template; INVALID_ARGUMENT: bad JSON, or the
 // template refuses it.
 absl::StatusOr<std::string> RenderChat(const ModelText& model, absl::string_view chat);
+// The same, and which parts came out of the chat's data.
+absl::StatusOr<RenderedChat> RenderMarkedChat(const ModelText& model, absl::string_view chat);
 
 }  // namespace llm

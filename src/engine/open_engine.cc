@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "src/base/affinity.h"
 #include "src/base/float_state.h"
 #include "src/base/status_macros.h"
 #include "src/base/thread_pool.h"
@@ -20,9 +21,30 @@ namespace {
 // What the engine's parts borrow, destroyed after them.
 struct Foundation {
   std::shared_ptr<const LoadedModel> model;
+  HookFault hook_fault;
   Allocator allocator;
   std::unique_ptr<ThreadPool> pool;
 };
+
+absl::Status LayFoundation(const EnginePlan& plan, const OpenOptions& options,
+                           Foundation* foundation) {
+  LLM_RETURN_IF_ERROR(CheckCpus(options.host.cpu_ids));
+  foundation->allocator.set_limit_bytes(options.max_memory_bytes);
+  foundation->allocator.set_hooks(options.host.allocator);
+  ThreadPoolOptions threads;
+  threads.num_threads = plan.num_threads;
+  if (options.spin_us != 0) threads.spin_ns = options.spin_us * 1000;
+  threads.cpu_ids = options.host.cpu_ids;
+  threads.executor = options.host.executor;
+  threads.fault = &foundation->hook_fault;
+  LLM_ASSIGN_OR_RETURN(foundation->pool, ThreadPool::Create(threads));
+  return absl::OkStatus();
+}
+
+std::shared_ptr<const Clock> MakeClock(const HostHooks& host, HookFault* fault) {
+  if (host.clock == nullptr) return std::make_shared<SteadyClock>();
+  return std::make_shared<HookClock>(host.clock, host.clock_user_data, fault);
+}
 
 absl::StatusOr<std::unique_ptr<Scheduler>> MakeScheduler(const EnginePlan& plan,
                                                          const ModelConfig& config,
@@ -52,6 +74,7 @@ EngineOptions MakeEngineOptions(const EnginePlan& plan, const OpenOptions& optio
   }
   if (options.max_pending_bytes != 0) engine.max_pending_bytes = options.max_pending_bytes;
   engine.manual = options.manual;
+  if (!options.host.cpu_ids.empty()) engine.cpu_id = options.host.cpu_ids[0];
   engine.logger = options.logger;
   return engine;
 }
@@ -65,45 +88,41 @@ absl::StatusOr<std::unique_ptr<Engine>> OpenEngine(std::shared_ptr<const LoadedM
     return absl::FailedPreconditionError(absl::StrCat(
         "model ", model->name(), ": opened with header_only, it has no weights to serve"));
   }
-  std::shared_ptr<const Clock> clock = options.clock;
-  if (clock == nullptr) clock = std::make_shared<SteadyClock>();
-  const int64_t start_ns = clock->NowNs();
+  const SteadyClock steady;  // what opening costs is measured in real time, whatever the host's is
+  const int64_t start_ns = steady.NowNs();
   const Model& weights = model->model();
   const int64_t available = AvailableMemoryBytes();
   LLM_ASSIGN_OR_RETURN(EnginePlan plan, PlanEngine(weights.config, *weights.kernels,
                                                    model->float_activations(), options, available));
   auto foundation = std::make_shared<Foundation>();
   foundation->model = model;
-  foundation->allocator.set_limit_bytes(options.max_memory_bytes);
-  ThreadPoolOptions threads;
-  threads.num_threads = plan.num_threads;
-  if (options.spin_us != 0) threads.spin_ns = options.spin_us * 1000;
-  LLM_ASSIGN_OR_RETURN(foundation->pool, ThreadPool::Create(threads));
+  LLM_RETURN_IF_ERROR(LayFoundation(plan, options, foundation.get()));
 
   EngineParts parts;
   parts.text = model->text();
-  parts.clock = std::move(clock);
+  parts.clock = MakeClock(options.host, &foundation->hook_fault);
   parts.times = model->times();
+  parts.hook_fault = &foundation->hook_fault;
   LLM_ASSIGN_OR_RETURN(
       parts.runner,
       ModelRunner::Create(&weights, plan.runner, foundation->pool.get(), &foundation->allocator));
   LLM_ASSIGN_OR_RETURN(parts.scheduler, MakeScheduler(plan, weights.config, options));
-  const int64_t calibrate_ns = parts.clock->NowNs();
+  const int64_t calibrate_ns = steady.NowNs();
   if (plan.calibrate) {
     LLM_ASSIGN_OR_RETURN(plan.runner.max_step_tokens,
-                         CalibrateStepTokens(plan.runner, *parts.clock, parts.runner.get()));
+                         CalibrateStepTokens(plan.runner, steady, parts.runner.get()));
   }
-  parts.times.calibrate_ns = parts.clock->NowNs() - calibrate_ns;
+  parts.times.calibrate_ns = steady.NowNs() - calibrate_ns;
   LLM_ASSIGN_OR_RETURN(parts.bytes, MakeByteModel(weights, plan.runner));
-  parts.memory_bandwidth =
-      MeasureReadBandwidth(weights.weights, *parts.clock, foundation->pool.get());
+  parts.memory_bandwidth = MeasureReadBandwidth(weights.weights, steady, foundation->pool.get());
+  LLM_RETURN_IF_ERROR(foundation->hook_fault.status());
   Allocator* allocator = &foundation->allocator;
   parts.memory_bytes = [allocator] { return uint64_t{allocator->allocated_bytes()}; };
   parts.kv_bytes = plan.kv_bytes;
   parts.labels.model_name = model->name();
   parts.labels.block_size = plan.runner.block_size;
   parts.owner = foundation;
-  parts.times.engine_ns = parts.clock->NowNs() - start_ns;
+  parts.times.engine_ns = steady.NowNs() - start_ns;
   options.logger.Info("engine: ", plan.num_threads, " threads, ", plan.kv_tokens, " KV tokens in ",
                       plan.kv_bytes, " bytes (", available, " were available), workspace ",
                       plan.workspace_bytes, " bytes, context ", plan.max_context_tokens,

@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "src/base/log.h"
 #include "src/engine/engine.h"
+#include "src/engine/host_hooks.h"
 #include "src/engine/loaded_model.h"
 #include "src/scheduler/scheduler.h"
 #include "src/tensor/dtype.h"
@@ -31,7 +32,7 @@ struct OpenOptions {
   bool manual = false;
   int64_t spin_us = 0;
   Logger logger;
-  std::shared_ptr<const Clock> clock;  // null: the steady clock
+  HostHooks host;
 };
 
 // INVALID_ARGUMENT naming the option; RESOURCE_EXHAUSTED: memory, or threads.

@@ -27,8 +27,9 @@ struct RequestSpec {
   absl::string_view text;                // kText, kChat; borrowed during submit
   absl::Span<const int32_t> prompt_ids;  // kIds; likewise
   bool parse_special = false;
-  int32_t choices = 1;         // answers to the prompt
-  int32_t max_new_tokens = 0;  // 0: as many as the context holds
+  bool literal_content = true;  // kChat: control tokens spelled by its data stay text all the same
+  int32_t choices = 1;          // answers to the prompt
+  int32_t max_new_tokens = 0;   // 0: as many as the context holds
   SamplingParams sampling;
   bool has_seed = false;
   bool ignore_eos = false;

@@ -107,10 +107,11 @@ void StepLoop::CountTimes(const ActiveRequest& request, const RequestStats& stat
   Histograms& histograms = counters_.histograms;
   histograms.AddTime(HistogramId::kQueueTime, stats.queue_ns);
   histograms.AddTime(HistogramId::kCompletionTime, stats.total_ns);
-  if (stats.ttft_ns < 0) return;
-  histograms.AddTime(HistogramId::kDecodeTime, stats.total_ns - stats.ttft_ns);
+  const int64_t first_token_ns = request.stats.first_token_ns;
+  if (first_token_ns == 0) return;
+  histograms.AddTime(HistogramId::kDecodeTime, request.end_ns - first_token_ns);
   if (request.group == nullptr) return;  // counted with its first token
-  histograms.AddTime(HistogramId::kPrefillTime, stats.prefill_ns);
+  histograms.AddTime(HistogramId::kPrefillTime, first_token_ns - request.stats.first_scheduled_ns);
 }
 
 // Moves the ended requests aside.

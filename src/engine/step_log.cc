@@ -67,6 +67,7 @@ void StepLog::Commit(const StepPlan& plan, int64_t now_ns) {
 }
 
 void StepLog::Fail(const StepPlan& plan, int32_t status_code, int64_t now_ns) {
+  has_plan_ = true;  // a step that could not even be planned has its record too
   step_.failed = 1;
   Add(RecordKind::kStepFailed, 0, plan.num_tokens, status_code, now_ns);
 }

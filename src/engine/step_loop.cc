@@ -58,6 +58,10 @@ bool StepLoop::RunStepOrThrow() {
   if (!plan.chunks.empty()) {
     worked = true;
     const absl::Status status = Compute(plan);
+    if (options_.hook_fault != nullptr && options_.hook_fault->occurred()) {
+      Fail(options_.hook_fault->status());  // what such a host ran is not to be trusted
+      return true;
+    }
     if (status.ok()) {
       Commit(&plan);
     } else {

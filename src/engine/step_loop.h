@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "src/base/clock.h"
+#include "src/base/hook_fault.h"
 #include "src/base/log.h"
 #include "src/base/trace.h"
 #include "src/engine/active_request.h"
@@ -33,6 +34,7 @@ struct StepLoopOptions {
   int32_t hidden_size = 0;
   size_t max_pending_bytes = size_t{1} << 20;
   ByteModel bytes;
+  const HookFault* hook_fault = nullptr;  // of the host's hooks; may be null
 };
 
 // Used by one thread at a time, but for counters(), healthy() and log().

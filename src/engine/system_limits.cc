@@ -105,20 +105,27 @@ int64_t AvailableMemoryBytes(const std::string& root) {
   return available;
 }
 
-int UsableCores() {
+int UsableCores(const std::string& root) {
   cpu_set_t set;
   CPU_ZERO(&set);
-  int cores = 1;
+  int64_t cores = 1;
   if (sched_getaffinity(0, sizeof(set), &set) == 0) cores = std::max(1, CPU_COUNT(&set));
-  for (const std::string& folder : GroupFolders("/sys/fs/cgroup", GroupPath("", ""))) {
+  // A quota below 0, or "max", is none.
+  const auto consider = [&cores](int64_t quota, int64_t period) {
+    if (quota > 0 && period > 0) cores = std::min(cores, std::max<int64_t>(1, quota / period));
+  };
+  for (const std::string& folder : GroupFolders(root + "/sys/fs/cgroup", GroupPath(root, ""))) {
     std::istringstream stream(ReadFile(folder + "/cpu.max").value_or(""));
     int64_t quota = 0;
     int64_t period = 0;
-    if (stream >> quota >> period && quota > 0 && period > 0) {
-      cores = static_cast<int>(std::min<int64_t>(cores, std::max<int64_t>(1, quota / period)));
-    }
+    if (stream >> quota >> period) consider(quota, period);
   }
-  return cores;
+  for (const std::string& folder :
+       GroupFolders(root + "/sys/fs/cgroup/cpu", GroupPath(root, "cpu"))) {
+    consider(ReadNumber(folder + "/cpu.cfs_quota_us").value_or(0),
+             ReadNumber(folder + "/cpu.cfs_period_us").value_or(0));
+  }
+  return static_cast<int>(cores);
 }
 
 }  // namespace llm

@@ -14,23 +14,49 @@ constexpr size_t kAlignment = 64;  // a cache line, and one AVX-512 register
 }  // namespace
 
 void* Allocator::Allocate(size_t bytes) {
+  bool misaligned = false;
+  return Allocate(bytes, &misaligned);
+}
+
+void* Allocator::Allocate(size_t bytes, bool* misaligned) {
   const size_t before = allocated_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   const bool within_limit =
       limit_bytes_ == 0 || (before <= limit_bytes_ && bytes <= limit_bytes_ - before);
   void* memory = nullptr;
   if (within_limit && bytes <= SIZE_MAX - kAlignment) {
     memory = hooks_.allocate != nullptr
-                 ? hooks_.allocate(hooks_.user_data, bytes, kAlignment)
+                 ? AskHook(bytes, misaligned)
                  : std::aligned_alloc(kAlignment, RoundUp(bytes, kAlignment));
   }
   if (memory == nullptr) allocated_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
   return memory;
 }
 
+void* Allocator::AskHook(size_t bytes, bool* misaligned) const {
+  void* memory = nullptr;
+  try {
+    memory = hooks_.allocate(hooks_.user_data, bytes, kAlignment);
+  } catch (...) {
+    return nullptr;
+  }
+  *misaligned = reinterpret_cast<uintptr_t>(memory) % kAlignment != 0;
+  if (!*misaligned) return memory;
+  Release(memory, bytes);
+  return nullptr;
+}
+
+// Runs in destructors, where nothing may be thrown.
+void Allocator::Release(void* memory, size_t bytes) const {
+  try {
+    hooks_.deallocate(hooks_.user_data, memory, bytes);
+  } catch (...) {
+  }
+}
+
 void Allocator::Deallocate(void* memory, size_t bytes) {
   if (memory == nullptr) return;
   if (hooks_.deallocate != nullptr) {
-    hooks_.deallocate(hooks_.user_data, memory, bytes);
+    Release(memory, bytes);
   } else {
     std::free(memory);
   }
@@ -40,7 +66,12 @@ void Allocator::Deallocate(void* memory, size_t bytes) {
 absl::StatusOr<Buffer> Buffer::Allocate(Allocator* allocator, size_t size, absl::string_view what) {
   Buffer buffer;
   if (size == 0) return buffer;
-  void* memory = allocator->Allocate(size);
+  bool misaligned = false;
+  void* memory = allocator->Allocate(size, &misaligned);
+  if (misaligned) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        what, ": the host's allocator returned memory that is not aligned to ", kAlignment));
+  }
   if (memory == nullptr) {
     return absl::ResourceExhaustedError(absl::StrCat(what, ": cannot allocate ", size, " bytes (",
                                                      allocator->allocated_bytes(),

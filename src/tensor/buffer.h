@@ -27,15 +27,22 @@ class Allocator {
   Allocator(const Allocator&) = delete;
   Allocator& operator=(const Allocator&) = delete;
 
-  // 0 means no limit. Set before the first allocation.
+  // Hooks and limit (0: none) are set before the first allocation. What a hook throws is caught:
+  // an allocation fails with it.
+  void set_hooks(const Hooks& hooks) { hooks_ = hooks; }
   void set_limit_bytes(size_t limit_bytes) { limit_bytes_ = limit_bytes; }
   size_t allocated_bytes() const { return allocated_bytes_.load(std::memory_order_relaxed); }
 
   // Null on failure. `bytes` > 0.
   void* Allocate(size_t bytes);
+  // The same, with `misaligned` set when it failed because a hook's memory is not aligned to 64.
+  void* Allocate(size_t bytes, bool* misaligned);
   void Deallocate(void* memory, size_t bytes);
 
  private:
+  void* AskHook(size_t bytes, bool* misaligned) const;
+  void Release(void* memory, size_t bytes) const;
+
   Hooks hooks_;
   size_t limit_bytes_ = 0;
   std::atomic<size_t> allocated_bytes_{0};
@@ -45,8 +52,8 @@ class Allocator {
 class Buffer {
  public:
   Buffer() = default;
-  // RESOURCE_EXHAUSTED, naming `what` and the size, when the allocator refuses. Contents are
-  // undefined. size may be 0.
+  // RESOURCE_EXHAUSTED, naming `what` and the size, when the allocator refuses;
+  // INVALID_ARGUMENT when the host's memory is misaligned. Contents are undefined. size may be 0.
   static absl::StatusOr<Buffer> Allocate(Allocator* allocator, size_t size, absl::string_view what);
   ~Buffer() { Reset(); }
   Buffer(Buffer&& other) noexcept

@@ -21,6 +21,20 @@ class JinjaTemplate : public ChatTemplate {
 
   absl::StatusOr<std::string> Render(absl::string_view context_json, int64_t now_s) const override {
     jinja::Runtime runtime(limits_, now_s);
+    LLM_ASSIGN_OR_RETURN(RenderedChat rendered, RenderOn(runtime, context_json));
+    return std::move(rendered.text);
+  }
+
+  absl::StatusOr<RenderedChat> RenderMarked(absl::string_view context_json,
+                                            int64_t now_s) const override {
+    jinja::Runtime runtime(limits_, now_s);
+    runtime.set_marks_literal();
+    return RenderOn(runtime, context_json);
+  }
+
+ private:
+  absl::StatusOr<RenderedChat> RenderOn(jinja::Runtime& runtime,
+                                        absl::string_view context_json) const {
     LLM_ASSIGN_OR_RETURN(const jinja::Value context, jinja::ParseJson(runtime, context_json));
     if (!context.IsDict()) {
       return absl::InvalidArgumentError("chat template: the context is not a JSON object");
@@ -28,7 +42,6 @@ class JinjaTemplate : public ChatTemplate {
     return jinja::Interpreter(*parsed_, context.dict(), runtime).Run();
   }
 
- private:
   const std::unique_ptr<const jinja::Template> parsed_;
   const ChatTemplateLimits limits_;
 };

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "src/tokenizer/text_span.h"
 
 namespace llm {
 
@@ -18,6 +19,11 @@ struct ChatTemplateLimits {
       128;  // nesting of expressions and blocks when parsing, of calls when rendering
   uint64_t max_output_bytes = 1u << 26;
   uint64_t max_value_bytes = 1u << 28;  // strings and lists built while rendering, together
+};
+
+struct RenderedChat {
+  std::string text;
+  TextSpans literal;  // what came out of the chat's data (see RenderMarked)
 };
 
 class ChatTemplate {
@@ -33,6 +39,11 @@ class ChatTemplate {
   // own raise_exception; RESOURCE_EXHAUSTED: a limit.
   virtual absl::StatusOr<std::string> Render(absl::string_view context_json,
                                              int64_t now_s) const = 0;
+  // The same, and which bytes came out of the context's arrays and objects, however the template
+  // cut and joined them, rather than out of the template, a variable that is a string, or the role
+  // of a message. What a built-in made of both counts as data.
+  virtual absl::StatusOr<RenderedChat> RenderMarked(absl::string_view context_json,
+                                                    int64_t now_s) const = 0;
 };
 
 }  // namespace llm

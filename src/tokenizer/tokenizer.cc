@@ -63,12 +63,15 @@ class VocabularyTokenizer final : public Tokenizer {
     }
     std::string repaired;
     if (ValidUtf8Prefix(text) != text.size()) {
+      if (!options.literal.empty()) {
+        return absl::InvalidArgumentError("tokenizer: a text with literal parts is not UTF-8");
+      }
       repaired = ReplaceInvalidUtf8(text);
       text = repaired;
     }
     std::vector<int32_t> ids;
     if (options.add_special && spec_.add_bos) ids.push_back(spec_.bos_id);
-    LLM_RETURN_IF_ERROR(options.parse_special ? EncodeWithSpecial(text, &ids)
+    LLM_RETURN_IF_ERROR(options.parse_special ? EncodeWithSpecial(text, options.literal, &ids)
                                               : encoder_->Encode(text, &ids));
     if (options.add_special && spec_.add_eos) ids.push_back(spec_.eos_id);
     return ids;
@@ -93,10 +96,14 @@ class VocabularyTokenizer final : public Tokenizer {
  private:
   // Cuts at control tokens; user-defined ones are stepped over as a whole, the encoder finds them
   // again.
-  absl::Status EncodeWithSpecial(absl::string_view text, std::vector<int32_t>* ids) const {
+  absl::Status EncodeWithSpecial(absl::string_view text, absl::Span<const TextSpan> literal,
+                                 std::vector<int32_t>* ids) const {
     size_t begin = 0;
     for (size_t at = 0; at < text.size() && !added_.empty();) {
-      const int32_t id = added_.MatchPrefix(text.substr(at));
+      while (!literal.empty() && literal.front().end <= at) literal.remove_prefix(1);
+      const size_t own_end = literal.empty() ? text.size() : literal.front().begin;
+      const int32_t id = own_end <= at ? user_defined_.MatchPrefix(text.substr(at))
+                                       : added_.MatchPrefix(text.substr(at, own_end - at));
       if (id >= 0 && IsSpecial(TypeOf(spec_, static_cast<size_t>(id)))) {
         if (at > begin) LLM_RETURN_IF_ERROR(encoder_->Encode(text.substr(begin, at - begin), ids));
         ids->push_back(id);

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "src/tokenizer/text_span.h"
 #include "src/tokenizer/tokenizer_spec.h"
 
 namespace llm {
@@ -18,6 +19,9 @@ struct EncodeOptions {
   bool add_special = true;  // bos/eos as the model's file asks
   bool parse_special =
       false;  // control tokens written in the text become their ids; otherwise they stay text
+  // With parse_special: a control token that lies in one of these, even in part, stays text.
+  // REQUIRES: as TextSpans, inside the text; INVALID_ARGUMENT where the text is not UTF-8.
+  absl::Span<const TextSpan> literal = {};
 };
 
 class Tokenizer {

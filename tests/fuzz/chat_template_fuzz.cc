@@ -17,6 +17,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   limits.max_output_bytes = 1u << 16;
   limits.max_value_bytes = 1u << 20;
   const auto parsed = llm::ChatTemplate::Parse(input.substr(0, end), limits);
-  if (parsed.ok()) (void)(*parsed)->Render(context, 1753520703);
+  if (!parsed.ok()) return 0;
+  (void)(*parsed)->Render(context, 1753520703);
+  const auto marked = (*parsed)->RenderMarked(context, 1753520703);
+  if (!marked.ok()) return 0;
+  size_t at = 0;
+  for (const llm::TextSpan& span : marked->literal) {
+    const bool sound = (at == 0 || span.begin > at) && span.begin < span.end;
+    if (!sound || span.end > marked->text.size()) __builtin_trap();
+    at = span.end;
+  }
   return 0;
 }

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""The C program in README.md is samples/01_complete.c, letter for letter (which other tests compile and run)."""
+"""The programs in README.md are those of samples/, letter for letter (which other tests compile and run)."""
 import pathlib
 import re
 import sys
 
+SHOWN = {"c": "samples/01_complete.c", "rust": "samples/rust/inlay/examples/complete.rs"}
+
 root = pathlib.Path(sys.argv[1])
-blocks = re.findall(r"^```c\n(.*?)^```$", (root / "README.md").read_text(), re.M | re.S)
-sample = (root / "samples/01_complete.c").read_text()
-if sample not in blocks:
-    sys.exit("README.md does not show samples/01_complete.c as it is")
+readme = (root / "README.md").read_text()
+for language, path in SHOWN.items():
+    blocks = re.findall(rf"^```{language}\n(.*?)^```$", readme, re.M | re.S)
+    if (root / path).read_text() not in blocks:
+        sys.exit(f"README.md does not show {path} as it is")

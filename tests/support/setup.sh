@@ -25,6 +25,12 @@ install_build_packages() {
   install_packages g++ cmake ninja-build ccache pkg-config python3 libabsl-dev libpcre2-dev nlohmann-json3-dev
 }
 
+# What the tests of samples/rust take; without them they are skipped.
+install_rust_packages() {
+  install_packages cargo rustc rustfmt rust-clippy bindgen libclang1-14 libclang-common-14-dev librust-tokio-dev \
+    librust-futures-core-dev
+}
+
 check_sha256() {  # FILE SUM
   echo "$2  $1" | sha256sum --check --status
 }

@@ -7,6 +7,7 @@
 #include "src/base/status_macros.h"
 #include "src/tokenizer/jinja/builtins.h"
 #include "src/tokenizer/jinja/dict.h"
+#include "src/tokenizer/jinja/literal.h"
 #include "src/tokenizer/jinja/loop.h"
 #include "src/tokenizer/jinja/operators.h"
 #include "src/tokenizer/jinja/utf8.h"
@@ -58,7 +59,7 @@ absl::StatusOr<Value> TextItem(Runtime& runtime, const Value& object, int64_t in
     return Missing(object, absl::StrCat(index));
   }
   const size_t begin = ByteOffset(text, resolved);
-  return runtime.NewText(text.substr(begin, CodePointBytes(text[begin])));
+  return runtime.NewPart(object, text.substr(begin, CodePointBytes(text[begin])));
 }
 
 struct Range {
@@ -106,7 +107,7 @@ absl::StatusOr<Value> SliceText(Runtime& runtime, const Value& object, const Ran
     const auto count = static_cast<size_t>(range.count());
     const size_t begin = ByteOffset(text, static_cast<size_t>(range.start));
     const absl::string_view rest = text.substr(begin);
-    return runtime.NewText(std::string(rest.substr(0, ByteOffset(rest, count))), markup);
+    return runtime.NewPart(object, rest.substr(0, ByteOffset(rest, count)), markup);
   }
   LLM_RETURN_IF_ERROR(runtime.budget().ChargeBytes(text.size() * sizeof(size_t)));
   std::vector<size_t> offsets;
@@ -117,6 +118,7 @@ absl::StatusOr<Value> SliceText(Runtime& runtime, const Value& object, const Ran
     const size_t begin = offsets[static_cast<size_t>(range.start + i * range.step)];
     out.append(text.data() + begin, CodePointBytes(text[begin]));
   }
+  const LiteralScope literal(runtime, MayBeLiteral(object));
   return runtime.NewText(std::move(out), markup);
 }
 

@@ -36,6 +36,7 @@ absl::Status FillDict(Runtime& runtime, const Arguments& arguments, Dict* dict) 
     }
   }
   for (const auto& [name, value] : arguments.named) {
+    const LiteralScope literal(runtime, runtime.marks_literal());  // ** may have brought it
     LLM_ASSIGN_OR_RETURN(Value key, runtime.NewText(name));
     LLM_RETURN_IF_ERROR(runtime.AddEntry(dict, std::move(key), value));
   }

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "src/base/status_macros.h"
 #include "src/tokenizer/jinja/interpreter.h"
+#include "src/tokenizer/jinja/literal.h"
 #include "src/tokenizer/jinja/loop.h"
 #include "src/tokenizer/jinja/operators.h"
 #include "src/tokenizer/jinja/parser.h"
@@ -118,6 +119,7 @@ absl::StatusOr<Value> Interpreter::Call(const Value& callee, const Arguments& ar
   if (callable.macro != nullptr) return CallMacro(callable, arguments);
   const Value& self = callable.self;
   LLM_RETURN_IF_ERROR(runtime_.budget().Scan(self.IsText() ? self.text().size() : 0));
+  const LiteralScope literal(runtime_, runtime_.marks_literal() && MayBeLiteral(self, arguments));
   absl::StatusOr<Value> result = callable.builtin(runtime_, self, arguments);
   if (!result.ok()) return InCall(result.status(), "function", callable.name);
   return result;
@@ -182,6 +184,7 @@ absl::Status Interpreter::BindNamed(const MacroStatement& macro, const Arguments
     } else if (name == "caller" && macro.uses_caller) {
       frame_->Set(kCallerName, value);
     } else if (macro.uses_kwargs) {
+      const LiteralScope literal(runtime_, runtime_.marks_literal());  // ** may have brought it
       LLM_ASSIGN_OR_RETURN(Value key, runtime_.NewText(name));
       LLM_RETURN_IF_ERROR(runtime_.AddEntry(&rest, std::move(key), value));
     } else {
@@ -229,7 +232,7 @@ absl::StatusOr<Value> Interpreter::CallLoop(const Loop& loop, const Arguments& a
   Scope scope(*this, loop.frame);
   Capture capture(*this);
   LLM_RETURN_IF_ERROR(RunLoop(*loop.statement, arguments.positional[0], loop.depth + 1));
-  return runtime_.NewText(capture.TakeText());
+  return NewCaptured(capture.TakeOutput());
 }
 
 }  // namespace llm::jinja

@@ -79,11 +79,14 @@ absl::StatusOr<Value> Interpreter::EvaluateArithmetic(const ArithmeticExpression
 
 absl::StatusOr<Value> Interpreter::EvaluateConcat(const ConcatExpression& node) {
   std::string text;
+  TextSpans literal;
   for (const ExpressionPtr& operand : node.operands) {
     LLM_ASSIGN_OR_RETURN(const Value value, Evaluate(*operand));
+    const size_t begin = text.size();
     LLM_RETURN_IF_ERROR(AppendText(runtime_, value, &text));
+    LLM_RETURN_IF_ERROR(runtime_.Mark(value, begin, text.size(), &literal));
   }
-  return runtime_.NewText(std::move(text));
+  return runtime_.NewText(std::move(text), std::move(literal));
 }
 
 absl::StatusOr<Value> Interpreter::EvaluateCompare(const CompareExpression& node) {

@@ -107,15 +107,22 @@ Result JoinFilter(Runtime& runtime, const Value& self, const Arguments& argument
   }
   LLM_ASSIGN_OR_RETURN(const auto items, runtime.Items(self));
   std::string text;
+  TextSpans literal;
   for (size_t i = 0; i < items->items.size(); ++i) {
     LLM_ASSIGN_OR_RETURN(const Value value,
                          GetPath(runtime, items->items[i], bound.Has(1) ? &bound[1] : nullptr));
     LLM_RETURN_IF_ERROR(runtime.budget().ChargeBytes(separator.size()));
     LLM_RETURN_IF_ERROR(runtime.budget().Step());
-    if (i > 0) text += separator;
+    size_t begin = text.size();
+    if (i > 0 && bound.Has(0)) {
+      text += separator;
+      LLM_RETURN_IF_ERROR(runtime.Mark(bound[0], begin, text.size(), &literal));
+      begin = text.size();
+    }
     LLM_RETURN_IF_ERROR(AppendText(runtime, value, &text));
+    LLM_RETURN_IF_ERROR(runtime.Mark(value, begin, text.size(), &literal));
   }
-  return runtime.NewText(std::move(text));
+  return runtime.NewText(std::move(text), std::move(literal));
 }
 
 absl::StatusOr<std::vector<Keyed>> KeyedItems(Runtime& runtime, const Value& self,

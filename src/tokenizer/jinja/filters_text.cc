@@ -65,6 +65,7 @@ Result StringFilter(Runtime& runtime, const Value& self, const Arguments& argume
 
 Result SafeFilter(Runtime& runtime, const Value& self, const Arguments& arguments) {
   LLM_RETURN_IF_ERROR(Bind(arguments, {}).status());
+  if (self.IsText()) return runtime.NewPart(self, self.text(), true);
   LLM_ASSIGN_OR_RETURN(std::string text, ToText(runtime, self));
   return runtime.NewText(std::move(text), true);
 }
@@ -82,12 +83,13 @@ Result EscapeFilter(Runtime& runtime, const Value& self, const Arguments& argume
 
 Result TrimFilter(Runtime& runtime, const Value& self, const Arguments& arguments) {
   LLM_ASSIGN_OR_RETURN(const Bound bound, Bind(arguments, {"chars"}));
-  LLM_ASSIGN_OR_RETURN(const std::string text, ToText(runtime, self));
+  LLM_ASSIGN_OR_RETURN(const std::string printed, ToText(runtime, self));
+  const absl::string_view text = self.IsText() ? self.text() : printed;
   const bool spaces = !bound.Has(0) || bound[0].IsNone();
-  if (spaces) return runtime.NewText(std::string(Strip(text, StripSide::kBoth)), self.IsMarkup());
+  if (spaces) return runtime.NewPart(self, Strip(text, StripSide::kBoth), self.IsMarkup());
   LLM_ASSIGN_OR_RETURN(const absl::string_view chars, bound.TextOr(0, ""));
   LLM_RETURN_IF_ERROR(runtime.budget().Scan(text.size() * chars.size()));
-  return runtime.NewText(std::string(Strip(text, StripSide::kBoth, &chars)), self.IsMarkup());
+  return runtime.NewPart(self, Strip(text, StripSide::kBoth, &chars), self.IsMarkup());
 }
 
 Result ReplaceFilter(Runtime& runtime, const Value& self, const Arguments& arguments) {
@@ -100,7 +102,7 @@ Result ReplaceFilter(Runtime& runtime, const Value& self, const Arguments& argum
     LLM_ASSIGN_OR_RETURN(count, bound.IntOr(2, -1));
   }
   LLM_ASSIGN_OR_RETURN(std::string out, ReplaceText(runtime, text, old_text, new_text, count));
-  return runtime.NewText(std::move(out));
+  return NewReplaced(runtime, self, old_text, bound[1], count, std::move(out), false);
 }
 
 Result CenterFilter(Runtime& runtime, const Value& self, const Arguments& arguments) {

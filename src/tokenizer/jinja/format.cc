@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "src/base/status_macros.h"
 #include "src/tokenizer/jinja/dict.h"
+#include "src/tokenizer/jinja/literal.h"
 #include "src/tokenizer/jinja/print.h"
 
 namespace llm::jinja {
@@ -20,10 +21,17 @@ absl::Status Append(Runtime& runtime, absl::string_view text, std::string* out) 
   return absl::OkStatus();
 }
 
+// The parts that are not fields are the format's: literal with it.
+absl::StatusOr<Value> NewFormatted(Runtime& runtime, const Value& format, std::string text,
+                                   TextSpans literal) {
+  if (MayBeLiteral(format)) return runtime.NewText(std::move(text));
+  return runtime.NewText(std::move(text), std::move(literal));
+}
+
 class PercentFormatter {
  public:
-  PercentFormatter(Runtime& runtime, absl::string_view format, const Value& arguments)
-      : runtime_(runtime), rest_(format), arguments_(arguments) {}
+  PercentFormatter(Runtime& runtime, const Value& format, const Value& arguments)
+      : runtime_(runtime), format_(format), rest_(format.text()), arguments_(arguments) {}
 
   absl::StatusOr<Value> Run() {
     while (!rest_.empty()) {
@@ -38,7 +46,7 @@ class PercentFormatter {
               : next_ == 0 && !arguments_.IsDict() && !arguments_.IsSequence()) {
       return absl::InvalidArgumentError("not all arguments were used by the format");
     }
-    return runtime_.NewText(std::move(out_));
+    return NewFormatted(runtime_, format_, std::move(out_), std::move(literal_));
   }
 
  private:
@@ -127,14 +135,17 @@ class PercentFormatter {
       return absl::InvalidArgumentError("unknown directive in the format");
     }
     LLM_ASSIGN_OR_RETURN(const std::string text, FormatValue(runtime_, value, spec));
-    return Append(runtime_, text, &out_);
+    LLM_RETURN_IF_ERROR(Append(runtime_, text, &out_));
+    return runtime_.Mark(value, out_.size() - text.size(), out_.size(), &literal_);
   }
 
   Runtime& runtime_;
+  const Value& format_;
   absl::string_view rest_;
   const Value& arguments_;
   size_t next_ = 0;
   std::string out_;
+  TextSpans literal_;
 };
 
 absl::StatusOr<Value> FieldValue(const Arguments& arguments, absl::string_view name,
@@ -152,13 +163,15 @@ absl::StatusOr<Value> FieldValue(const Arguments& arguments, absl::string_view n
   return absl::InvalidArgumentError(absl::StrCat("no argument ", index));
 }
 
-// One field, without its braces.
+// One field, without its braces; *shown is the value that it shows.
 absl::StatusOr<std::string> FormatField(Runtime& runtime, absl::string_view field,
-                                        const Arguments& arguments, size_t* next_index) {
+                                        const Arguments& arguments, size_t* next_index,
+                                        Value* shown) {
   const size_t colon = field.find(':');
   const absl::string_view head = field.substr(0, colon);
   const size_t mark = head.find('!');
   LLM_ASSIGN_OR_RETURN(Value value, FieldValue(arguments, head.substr(0, mark), next_index));
+  *shown = value;
   if (mark != kNone) {
     std::string text;
     const absl::string_view conversion = head.substr(mark + 1);
@@ -180,12 +193,14 @@ absl::StatusOr<std::string> FormatField(Runtime& runtime, absl::string_view fiel
 
 absl::StatusOr<Value> PercentFormat(Runtime& runtime, const Value& format, const Value& arguments) {
   LLM_RETURN_IF_ERROR(runtime.budget().Scan(format.text().size()));
-  return PercentFormatter(runtime, format.text(), arguments).Run();
+  return PercentFormatter(runtime, format, arguments).Run();
 }
 
-absl::StatusOr<Value> BraceFormat(Runtime& runtime, absl::string_view format,
+absl::StatusOr<Value> BraceFormat(Runtime& runtime, const Value& whole_format,
                                   const Arguments& arguments) {
+  absl::string_view format = whole_format.text();
   std::string out;
+  TextSpans literal;
   size_t next_index = 0;
   while (!format.empty()) {
     const size_t brace = format.find_first_of("{}");
@@ -203,12 +218,14 @@ absl::StatusOr<Value> BraceFormat(Runtime& runtime, absl::string_view format,
       return absl::InvalidArgumentError("single brace in the format");
     }
     LLM_RETURN_IF_ERROR(runtime.budget().Step(1 + arguments.named.size()));
-    LLM_ASSIGN_OR_RETURN(const std::string text,
-                         FormatField(runtime, format.substr(1, end - 1), arguments, &next_index));
+    Value shown;
+    LLM_ASSIGN_OR_RETURN(const std::string text, FormatField(runtime, format.substr(1, end - 1),
+                                                             arguments, &next_index, &shown));
     LLM_RETURN_IF_ERROR(Append(runtime, text, &out));
+    LLM_RETURN_IF_ERROR(runtime.Mark(shown, out.size() - text.size(), out.size(), &literal));
     format.remove_prefix(end + 1);
   }
-  return runtime.NewText(std::move(out));
+  return NewFormatted(runtime, whole_format, std::move(out), std::move(literal));
 }
 
 }  // namespace llm::jinja

@@ -14,7 +14,7 @@ absl::StatusOr<Value> PercentFormat(Runtime& runtime, const Value& format, const
 
 // Fields may be {}, {0}, {name}, each with !r, !s and a format spec; members of fields are not
 // supported.
-absl::StatusOr<Value> BraceFormat(Runtime& runtime, absl::string_view format,
+absl::StatusOr<Value> BraceFormat(Runtime& runtime, const Value& format,
                                   const Arguments& arguments);
 
 // Python's format spec mini-language: [[fill]align][sign][#][0][width][,][.precision][type].

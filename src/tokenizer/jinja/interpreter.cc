@@ -32,7 +32,7 @@ void Frame::Set(NameId name, Value value) {
   variables.emplace_back(name, std::move(value));
 }
 
-absl::StatusOr<std::string> Interpreter::Run() {
+absl::StatusOr<RenderedChat> Interpreter::Run() {
   LLM_RETURN_IF_ERROR(ExecuteBody(template_.body));
   return std::move(output_);
 }
@@ -84,14 +84,19 @@ absl::Status Interpreter::Execute(const Statement& statement) {
 absl::Status Interpreter::Emit(absl::string_view text) {
   LLM_RETURN_IF_ERROR(out_ == &output_ ? runtime_.budget().ChargeOutput(text.size())
                                        : runtime_.budget().ChargeBytes(text.size()));
-  out_->append(text.data(), text.size());
+  out_->text.append(text.data(), text.size());
   return absl::OkStatus();
 }
 
 absl::Status Interpreter::Print(const Value& value) {
-  if (value.IsText()) return Emit(value.text());
-  LLM_ASSIGN_OR_RETURN(const std::string text, ToText(runtime_, value));
-  return Emit(text);
+  const size_t begin = out_->text.size();
+  if (value.IsText()) {
+    LLM_RETURN_IF_ERROR(Emit(value.text()));
+  } else {
+    LLM_ASSIGN_OR_RETURN(const std::string text, ToText(runtime_, value));
+    LLM_RETURN_IF_ERROR(Emit(text));
+  }
+  return runtime_.Mark(value, begin, out_->text.size(), &out_->literal);
 }
 
 absl::Status Interpreter::ExecutePrint(const PrintStatement& print) {
@@ -115,7 +120,11 @@ absl::Status Interpreter::ExecuteSet(const SetStatement& set) {
 absl::StatusOr<Value> Interpreter::CaptureBody(const Body& body) {
   Capture capture(*this);
   LLM_RETURN_IF_ERROR(ExecuteBody(body));
-  return runtime_.NewText(capture.TakeText());
+  return NewCaptured(capture.TakeOutput());
+}
+
+absl::StatusOr<Value> Interpreter::NewCaptured(RenderedChat output) {
+  return runtime_.NewText(std::move(output.text), std::move(output.literal));
 }
 
 absl::Status Interpreter::ExecuteSetBlock(const SetBlockStatement& set) {

@@ -32,7 +32,7 @@ class Interpreter {
   Interpreter(const Interpreter&) = delete;
   Interpreter& operator=(const Interpreter&) = delete;
 
-  absl::StatusOr<std::string> Run();
+  absl::StatusOr<RenderedChat> Run();
 
  private:
   enum class Flow { kNormal, kBreak, kContinue };
@@ -56,6 +56,7 @@ class Interpreter {
   absl::Status RunLoop(const ForStatement& statement, const Value& iterated, size_t depth);
   absl::Status RunRounds(const ForStatement& statement, const std::shared_ptr<Loop>& loop);
   absl::StatusOr<Value> CaptureBody(const Body& body);
+  absl::StatusOr<Value> NewCaptured(RenderedChat output);
   absl::Status Emit(absl::string_view text);
   absl::Status Print(const Value& value);
 
@@ -101,9 +102,9 @@ class Interpreter {
   Frame root_;
   Frame* frame_ = &root_;
   std::vector<std::unique_ptr<Frame>> pinned_;
-  std::string output_;
-  std::string* out_ = &output_;  // or the innermost capture
-  Flow flow_ = Flow::kNormal;    // what the loop around has to do
+  RenderedChat output_;
+  RenderedChat* out_ = &output_;  // or the innermost capture
+  Flow flow_ = Flow::kNormal;     // what the loop around has to do
 };
 
 // A new innermost frame while in scope.
@@ -127,20 +128,20 @@ class Interpreter::Scope {
   std::unique_ptr<Frame> frame_;
 };
 
-// Sends output to a string of its own while in scope.
+// Sends output to a text of its own while in scope.
 class Interpreter::Capture {
  public:
   explicit Capture(Interpreter& interpreter)
-      : interpreter_(interpreter), outer_(std::exchange(interpreter.out_, &text_)) {}
+      : interpreter_(interpreter), outer_(std::exchange(interpreter.out_, &output_)) {}
   ~Capture() { interpreter_.out_ = outer_; }
   Capture(const Capture&) = delete;
   Capture& operator=(const Capture&) = delete;
-  std::string TakeText() { return std::move(text_); }
+  RenderedChat TakeOutput() { return std::move(output_); }
 
  private:
   Interpreter& interpreter_;
-  std::string text_;
-  std::string* outer_;
+  RenderedChat output_;
+  RenderedChat* outer_;
 };
 
 }  // namespace llm::jinja

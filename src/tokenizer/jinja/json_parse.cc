@@ -35,7 +35,10 @@ class ValueBuilder {
     if (text.find_first_of(".eE") == string_t::npos) return Fail(TooLarge(text));
     return Add(Value::Float(value));
   }
-  bool string(string_t& value) { return AddOr(runtime_.NewText(std::move(value))); }
+  bool string(string_t& value) {
+    const LiteralScope literal(runtime_, runtime_.marks_literal() && !BelongsToTemplate());
+    return AddOr(runtime_.NewText(std::move(value)));
+  }
   bool binary(binary_t&) { return Fail(absl::InvalidArgumentError("binary value")); }
   bool start_object(std::size_t) { return Open(true); }
   bool start_array(std::size_t) { return Open(false); }
@@ -87,6 +90,13 @@ class ValueBuilder {
     return true;
   }
 
+  // The host's own variables beside the messages (bos_token and the like), and the role of a
+  // message, of which templates make control tokens.
+  bool BelongsToTemplate() const {
+    if (open_.size() <= 1) return true;
+    return open_.size() == 3 && open_[0].key == "messages" && open_[2].key == "role";
+  }
+
   bool AddOr(absl::StatusOr<Value> value) {
     return value.ok() ? Add(*std::move(value)) : Fail(value.status());
   }
@@ -103,6 +113,7 @@ class ValueBuilder {
       parent.items.push_back(std::move(value));
       return true;
     }
+    const LiteralScope literal(runtime_, runtime_.marks_literal());
     absl::StatusOr<Value> key = runtime_.NewText(std::move(parent.key));
     if (!key.ok()) return Fail(key.status());
     const absl::Status added = runtime_.AddEntry(&parent.dict, *std::move(key), std::move(value));

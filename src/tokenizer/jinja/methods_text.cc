@@ -49,10 +49,10 @@ template <StripSide kSide>
 Result StripMethod(Runtime& runtime, const Value& self, const Arguments& arguments) {
   LLM_ASSIGN_OR_RETURN(const Bound bound, Bind(arguments, {"chars"}));
   const bool spaces = !bound.Has(0) || bound[0].IsNone();
-  if (spaces) return runtime.NewText(std::string(Strip(self.text(), kSide)), self.IsMarkup());
+  if (spaces) return runtime.NewPart(self, Strip(self.text(), kSide), self.IsMarkup());
   LLM_ASSIGN_OR_RETURN(const absl::string_view chars, bound.TextOr(0, ""));
   LLM_RETURN_IF_ERROR(runtime.budget().Scan(self.text().size() * chars.size()));
-  return runtime.NewText(std::string(Strip(self.text(), kSide, &chars)), self.IsMarkup());
+  return runtime.NewPart(self, Strip(self.text(), kSide, &chars), self.IsMarkup());
 }
 
 template <bool kFromRight>
@@ -61,20 +61,20 @@ Result SplitMethod(Runtime& runtime, const Value& self, const Arguments& argumen
   LLM_ASSIGN_OR_RETURN(const int64_t limit, bound.IntOr(1, -1));
   if (!bound.Has(0) || bound[0].IsNone()) {
     LLM_RETURN_IF_ERROR(ChargeParts(runtime, self.text(), ""));
-    return TextList(runtime, SplitSpace(self.text(), limit, kFromRight));
+    return TextList(runtime, self, SplitSpace(self.text(), limit, kFromRight));
   }
   LLM_ASSIGN_OR_RETURN(const absl::string_view separator, bound.TextOr(0, ""));
   if (separator.empty()) return absl::InvalidArgumentError("empty separator");
   LLM_RETURN_IF_ERROR(ChargeParts(runtime, self.text(), separator));
   // Searching from the right compares the separator at every position.
   if (kFromRight) LLM_RETURN_IF_ERROR(runtime.budget().Scan(self.text().size() * separator.size()));
-  return TextList(runtime, SplitText(self.text(), separator, limit, kFromRight));
+  return TextList(runtime, self, SplitText(self.text(), separator, limit, kFromRight));
 }
 
 Result SplitLinesMethod(Runtime& runtime, const Value& self, const Arguments& arguments) {
   LLM_ASSIGN_OR_RETURN(const Bound bound, Bind(arguments, {"keepends"}));
   LLM_RETURN_IF_ERROR(ChargeParts(runtime, self.text(), ""));
-  return TextList(runtime, SplitLines(self.text(), bound.TruthOr(0, false)));
+  return TextList(runtime, self, SplitLines(self.text(), bound.TruthOr(0, false)));
 }
 
 template <bool kFromRight>
@@ -91,7 +91,7 @@ Result PartitionMethod(Runtime& runtime, const Value& self, const Arguments& arg
   } else if (kFromRight) {
     parts = {"", "", text};
   }
-  LLM_ASSIGN_OR_RETURN(const Value list, TextList(runtime, parts));
+  LLM_ASSIGN_OR_RETURN(const Value list, TextList(runtime, self, parts));
   return runtime.NewList(list.sequence()->items, SequenceKind::kTuple);
 }
 
@@ -170,13 +170,14 @@ Result ReplaceMethod(Runtime& runtime, const Value& self, const Arguments& argum
   LLM_ASSIGN_OR_RETURN(const int64_t count, bound.IntOr(2, -1));
   LLM_ASSIGN_OR_RETURN(std::string out,
                        ReplaceText(runtime, self.text(), old_text, new_text, count));
-  return runtime.NewText(std::move(out), self.IsMarkup());
+  return NewReplaced(runtime, self, old_text, bound[1], count, std::move(out), self.IsMarkup());
 }
 
 Result JoinMethod(Runtime& runtime, const Value& self, const Arguments& arguments) {
   LLM_ASSIGN_OR_RETURN(const Bound bound, Bind(arguments, {"iterable"}, 1));
   LLM_ASSIGN_OR_RETURN(const auto items, runtime.Items(bound[0]));
   std::string out;
+  TextSpans literal;
   for (size_t i = 0; i < items->items.size(); ++i) {
     const Value& item = items->items[i];
     if (!item.IsText()) {
@@ -184,14 +185,20 @@ Result JoinMethod(Runtime& runtime, const Value& self, const Arguments& argument
     }
     LLM_RETURN_IF_ERROR(runtime.budget().Step());
     LLM_RETURN_IF_ERROR(runtime.budget().ChargeBytes(self.text().size() + item.text().size()));
-    if (i > 0) out.append(self.text().data(), self.text().size());
+    size_t begin = out.size();
+    if (i > 0) {
+      out.append(self.text().data(), self.text().size());
+      LLM_RETURN_IF_ERROR(runtime.Mark(self, begin, out.size(), &literal));
+      begin = out.size();
+    }
     out.append(item.text().data(), item.text().size());
+    LLM_RETURN_IF_ERROR(runtime.Mark(item, begin, out.size(), &literal));
   }
-  return runtime.NewText(std::move(out));
+  return runtime.NewText(std::move(out), std::move(literal));
 }
 
 Result FormatMethod(Runtime& runtime, const Value& self, const Arguments& arguments) {
-  return BraceFormat(runtime, self.text(), arguments);
+  return BraceFormat(runtime, self, arguments);
 }
 
 template <char kAlign>
@@ -214,7 +221,7 @@ Result RemoveAffix(Runtime& runtime, const Value& self, const Arguments& argumen
   absl::string_view text = self.text();
   if (kAtEnd && absl::EndsWith(text, affix)) text.remove_suffix(affix.size());
   if (!kAtEnd && absl::StartsWith(text, affix)) text.remove_prefix(affix.size());
-  return runtime.NewText(text);
+  return runtime.NewPart(self, text);
 }
 
 bool IsDigit(uint32_t c) { return c >= '0' && c <= '9'; }

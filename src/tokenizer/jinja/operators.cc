@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "src/base/status_macros.h"
 #include "src/tokenizer/jinja/format.h"
+#include "src/tokenizer/jinja/literal.h"
 #include "src/tokenizer/jinja/print.h"
 
 namespace llm::jinja {
@@ -30,7 +31,12 @@ absl::StatusOr<Value> Concatenate(Runtime& runtime, const Value& left, const Val
   const uint64_t bytes = left.text().size() + right.text().size();
   // Escaping makes a byte five at most.
   LLM_RETURN_IF_ERROR(runtime.budget().ChargeBytes(markup ? 5 * bytes : bytes));
-  if (!markup) return runtime.NewText(absl::StrCat(left.text(), right.text()));
+  if (!markup) {
+    TextSpans literal;
+    LLM_RETURN_IF_ERROR(runtime.Mark(left, 0, left.text().size(), &literal));
+    LLM_RETURN_IF_ERROR(runtime.Mark(right, left.text().size(), bytes, &literal));
+    return runtime.NewText(absl::StrCat(left.text(), right.text()), std::move(literal));
+  }
   std::string text(left.text());
   if (!left.IsMarkup()) text = EscapeHtml(text);
   text += right.IsMarkup() ? std::string(right.text()) : EscapeHtml(right.text());
@@ -76,6 +82,8 @@ bool IsRepeatable(const Value& value) {
 absl::StatusOr<Value> Arithmetic(Runtime& runtime, BinaryOp op, const Value& left,
                                  const Value& right) {
   if (left.IsNumber() && right.IsNumber()) return NumberArithmetic(op, left, right);
+  const LiteralScope literal(
+      runtime, runtime.marks_literal() && (MayBeLiteral(left) || MayBeLiteral(right)));
   if (op == BinaryOp::kAdd) {
     if (left.IsText() && right.IsText()) return Concatenate(runtime, left, right);
     const bool lists = left.IsSequence() && right.IsSequence() &&

@@ -2,12 +2,14 @@
 #include "src/tokenizer/jinja/runtime.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "src/base/status_macros.h"
 #include "src/tokenizer/jinja/builtins.h"
 #include "src/tokenizer/jinja/dict.h"
+#include "src/tokenizer/jinja/literal.h"
 #include "src/tokenizer/jinja/utf8.h"
 
 namespace llm::jinja {
@@ -16,6 +18,11 @@ namespace {
 constexpr uint64_t kTextBytes = 80;       // Text, its reference counts, and the allocator's header
 constexpr uint64_t kContainerBytes = 96;  // an empty Sequence or Dict
 constexpr uint64_t kItemBytes = 32;       // a Value, and the slack of a growing vector
+
+// A vector of them and its slack.
+uint64_t SpanBytes(size_t count) {
+  return count == 0 ? 0 : 48 + 2 * sizeof(TextSpan) * uint64_t{count};
+}
 
 }  // namespace
 
@@ -30,8 +37,39 @@ absl::Status Runtime::CheckDepth(uint32_t depth) const {
 }
 
 absl::StatusOr<Value> Runtime::NewText(std::string text, bool markup) {
-  LLM_RETURN_IF_ERROR(budget_.ChargeBytes(text.size() + kTextBytes));
-  return Value::Of(std::make_shared<const Text>(Text{std::move(text), markup}));
+  TextSpans literal;
+  if (makes_literal_) AddSpan(0, text.size(), &literal);
+  return NewText(std::move(text), std::move(literal), markup);
+}
+
+absl::StatusOr<Value> Runtime::NewText(std::string text, TextSpans literal, bool markup) {
+  LLM_RETURN_IF_ERROR(budget_.ChargeBytes(text.size() + kTextBytes + SpanBytes(literal.size())));
+  std::unique_ptr<const TextSpans> spans;
+  if (!literal.empty()) spans = std::make_unique<const TextSpans>(std::move(literal));
+  return Value::Of(std::make_shared<const Text>(Text{std::move(text), markup, std::move(spans)}));
+}
+
+absl::StatusOr<Value> Runtime::NewPart(const Value& whole, absl::string_view part, bool markup) {
+  const absl::string_view text = whole.IsText() ? whole.text() : absl::string_view();
+  const bool inside = !std::less<>()(part.data(), text.data()) &&
+                      !std::less<>()(text.data() + text.size(), part.data() + part.size());
+  if (!inside) return NewText(std::string(part), markup);
+  const size_t begin = static_cast<size_t>(part.data() - text.data());
+  TextSpans literal;
+  AddPart(whole.text_object(), begin, begin + part.size(), 0, &literal);
+  return NewText(std::string(part), std::move(literal), markup);
+}
+
+absl::Status Runtime::Mark(const Value& value, size_t begin, size_t end, TextSpans* literal) {
+  if (!marks_literal_ || !MayBeLiteral(value)) return absl::OkStatus();
+  const size_t before = literal->size();
+  if (value.IsText() && value.text().size() == end - begin) {
+    LLM_RETURN_IF_ERROR(budget_.Step(value.text_object().literal->size() / 16));
+    AddPart(value.text_object(), 0, end - begin, begin, literal);
+  } else {
+    AddSpan(begin, end, literal);
+  }
+  return budget_.ChargeBytes(SpanBytes(literal->size() - before));
 }
 
 absl::StatusOr<Value> Runtime::NewList(std::vector<Value> items, SequenceKind kind) {
@@ -93,7 +131,7 @@ absl::StatusOr<std::shared_ptr<const Sequence>> Runtime::Items(const Value& valu
     items->items.reserve(count);
     for (size_t i = 0; i < text.size();) {
       const size_t bytes = CodePointBytes(text[i]);
-      LLM_ASSIGN_OR_RETURN(Value item, NewText(text.substr(i, bytes)));
+      LLM_ASSIGN_OR_RETURN(Value item, NewPart(value, text.substr(i, bytes)));
       items->items.push_back(std::move(item));
       i += bytes;
     }
@@ -113,6 +151,7 @@ absl::StatusOr<Value> Runtime::CallFilter(absl::string_view name, const Value& v
   DepthGuard depth(budget_);  // map and others call filters by name
   LLM_RETURN_IF_ERROR(depth.status());
   LLM_RETURN_IF_ERROR(budget_.Scan(value.IsText() ? value.text().size() : 0));
+  const LiteralScope literal(*this, marks_literal_ && MayBeLiteral(value, arguments));
   return filter(*this, value, arguments);
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -21,6 +22,11 @@ class Runtime {
   Runtime& operator=(const Runtime&) = delete;
   ~Runtime();
 
+  // Marks, from now on, what comes out of the chat's data (literal.h); without it nothing is
+  // marked.
+  void set_marks_literal() { marks_literal_ = true; }
+  bool marks_literal() const { return marks_literal_; }
+
   Budget& budget() { return budget_; }
   int64_t now_s() const { return now_s_; }
 
@@ -28,6 +34,11 @@ class Runtime {
   // too deep.
   absl::StatusOr<Value> NewText(std::string text, bool markup = false);
   absl::StatusOr<Value> NewText(absl::string_view text) { return NewText(std::string(text)); }
+  absl::StatusOr<Value> NewText(std::string text, TextSpans literal, bool markup = false);
+  // `part` of the text of `whole`, marked as it is there. A view of other text is just text.
+  absl::StatusOr<Value> NewPart(const Value& whole, absl::string_view part, bool markup = false);
+  // Adds the marks of `value`, whose text now stands at [begin, end) of the text of `literal`.
+  absl::Status Mark(const Value& value, size_t begin, size_t end, TextSpans* literal);
   absl::StatusOr<Value> NewList(std::vector<Value> items, SequenceKind kind = SequenceKind::kList);
   absl::StatusOr<Value> NewDict(Dict dict);
   absl::StatusOr<Value> NewNamespace();
@@ -45,11 +56,30 @@ class Runtime {
                                 const Arguments& arguments);
 
  private:
+  friend class LiteralScope;
+
   absl::Status CheckDepth(uint32_t depth) const;
 
   Budget budget_;
   int64_t now_s_;
+  bool marks_literal_ = false;
+  bool makes_literal_ = false;  // see LiteralScope
   std::vector<std::unique_ptr<Namespace>> namespaces_;
+};
+
+// While in scope, text that is made without marks is literal as a whole when `on`: what a built-in
+// makes of the chat's data, and does not say which part came from where.
+class LiteralScope {
+ public:
+  LiteralScope(Runtime& runtime, bool on)
+      : runtime_(runtime), outer_(std::exchange(runtime.makes_literal_, on)) {}
+  ~LiteralScope() { runtime_.makes_literal_ = outer_; }
+  LiteralScope(const LiteralScope&) = delete;
+  LiteralScope& operator=(const LiteralScope&) = delete;
+
+ private:
+  Runtime& runtime_;
+  const bool outer_;
 };
 
 }  // namespace llm::jinja

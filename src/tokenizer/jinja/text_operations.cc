@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "src/base/status_macros.h"
+#include "src/tokenizer/jinja/literal.h"
 #include "src/tokenizer/jinja/utf8.h"
 
 namespace llm::jinja {
@@ -108,6 +109,31 @@ absl::StatusOr<std::string> ReplaceText(Runtime& runtime, absl::string_view text
   return out;
 }
 
+absl::StatusOr<Value> NewReplaced(Runtime& runtime, const Value& self, absl::string_view old_text,
+                                  const Value& new_value, int64_t count, std::string replaced,
+                                  bool markup) {
+  const bool marked = MayBeLiteral(self) || MayBeLiteral(new_value);
+  const bool plain = self.IsText() && new_value.IsText() && !old_text.empty();
+  if (!runtime.marks_literal() || !marked || !plain) {
+    return runtime.NewText(std::move(replaced), markup);
+  }
+  const absl::string_view text = self.text();
+  const size_t new_size = new_value.text().size();
+  TextSpans literal;
+  size_t from = 0;
+  size_t to = 0;
+  for (int64_t i = 0; count < 0 || i < count; ++i) {
+    const size_t at = FindText(text.substr(from), old_text);
+    if (at == kNone) break;
+    AddPart(self.text_object(), from, from + at, to, &literal);
+    LLM_RETURN_IF_ERROR(runtime.Mark(new_value, to + at, to + at + new_size, &literal));
+    from += at + old_text.size();
+    to += at + new_size;
+  }
+  AddPart(self.text_object(), from, text.size(), to, &literal);
+  return runtime.NewText(std::move(replaced), std::move(literal), markup);
+}
+
 std::vector<absl::string_view> SplitText(absl::string_view text, absl::string_view separator,
                                          int64_t limit, bool from_right) {
   std::vector<absl::string_view> parts;
@@ -153,12 +179,13 @@ std::vector<absl::string_view> SplitLines(absl::string_view text, bool keep_ends
   return lines;
 }
 
-absl::StatusOr<Value> TextList(Runtime& runtime, const std::vector<absl::string_view>& parts) {
+absl::StatusOr<Value> TextList(Runtime& runtime, const Value& self,
+                               const std::vector<absl::string_view>& parts) {
   std::vector<Value> items;
   items.reserve(parts.size());
   for (const absl::string_view part : parts) {
     LLM_RETURN_IF_ERROR(runtime.budget().Step());
-    LLM_ASSIGN_OR_RETURN(Value item, runtime.NewText(part));
+    LLM_ASSIGN_OR_RETURN(Value item, runtime.NewPart(self, part));
     items.push_back(std::move(item));
   }
   return runtime.NewList(std::move(items));

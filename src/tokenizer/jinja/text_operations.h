@@ -20,6 +20,12 @@ absl::StatusOr<std::string> ReplaceText(Runtime& runtime, absl::string_view text
                                         absl::string_view old_text, absl::string_view new_text,
                                         int64_t count);
 
+// `replaced`, the text that ReplaceText made of `self` (a negative count: of all), marked as its
+// parts are in `self` and `new_value`.
+absl::StatusOr<Value> NewReplaced(Runtime& runtime, const Value& self, absl::string_view old_text,
+                                  const Value& new_value, int64_t count, std::string replaced,
+                                  bool markup);
+
 // The parts below are views of 16 bytes each; a text of separators only would have far more of them
 // than bytes.
 absl::Status ChargeParts(Runtime& runtime, absl::string_view text, absl::string_view separator);
@@ -34,7 +40,9 @@ std::vector<absl::string_view> SplitSpace(absl::string_view text, int64_t limit,
 
 std::vector<absl::string_view> SplitLines(absl::string_view text, bool keep_ends);
 
-absl::StatusOr<Value> TextList(Runtime& runtime, const std::vector<absl::string_view>& parts);
+// The parts of the text of `self`, as a list.
+absl::StatusOr<Value> TextList(Runtime& runtime, const Value& self,
+                               const std::vector<absl::string_view>& parts);
 
 std::string Capitalize(absl::string_view text);
 

@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "src/tokenizer/text_span.h"
 
 namespace llm::jinja {
 
@@ -42,6 +43,8 @@ struct UndefinedType {
 struct Text {
   std::string text;
   bool markup = false;
+  std::unique_ptr<const TextSpans> literal =
+      nullptr;  // parts that came from the chat's data; null: none
 };
 
 // Values are cheap to copy: text and containers are shared and do not change once made (as in

@@ -10,13 +10,14 @@ namespace llm {
 namespace {
 
 std::unique_ptr<ThreadPool> MakePool(int num_threads, int64_t spin_ns = 50'000) {
-  auto pool = ThreadPool::Create({num_threads, spin_ns});
+  auto pool = ThreadPool::Create({.num_threads = num_threads, .spin_ns = spin_ns});
   EXPECT_TRUE(pool.ok()) << pool.status();
   return std::move(pool).value();
 }
 
 TEST(ThreadPoolTest, RefusesToHaveNoThread) {
-  EXPECT_EQ(ThreadPool::Create({0, 0}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ThreadPool::Create({.num_threads = 0}).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST(ThreadPoolTest, RunsEveryTaskOnce) {

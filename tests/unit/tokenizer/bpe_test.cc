@@ -75,6 +75,33 @@ TEST(BpeTest, ParsesControlTokensOnlyWhenAskedAndUserDefinedOnesAlways) {
   EXPECT_THAT(*tokenizer->Encode("x<tool>", kPlain), ElementsAre(Char('x'), 97));
 }
 
+TEST(BpeTest, ControlTokensInLiteralPartsStayText) {
+  const auto tokenizer = Make(TinyBpeSpec());
+  const auto encode = [&](absl::string_view text, std::vector<TextSpan> literal) {
+    EncodeOptions options = kParse;
+    options.literal = literal;
+    return *tokenizer->Encode(text, options);
+  };
+  const auto text = ElementsAre(Char('<'), Char('s'), Char('>'));
+  EXPECT_THAT(encode("<s>", {{0, 3}}), text);
+  EXPECT_THAT(encode("<s>", {{0, 1}}), text) << "in part is enough";
+  EXPECT_THAT(encode("<s>", {{1, 2}}), text);
+  EXPECT_THAT(encode("<s>", {{2, 3}}), text);
+  EXPECT_THAT(encode("<s><s>", {{0, 3}}), ElementsAre(Char('<'), Char('s'), Char('>'), 95));
+  EXPECT_THAT(encode("<s>a</s>", {{3, 4}}), ElementsAre(95, Char('a'), 96));
+  EXPECT_THAT(encode("<tool></s>", {{0, 6}}), ElementsAre(97, 96)) << "that is no control token";
+}
+
+TEST(BpeTest, ALiteralPartDoesNotHideAShorterTokenBeforeIt) {
+  TokenizerSpec spec = TinyBpeSpec();
+  AddToken("<s>><", TokenType::kControl, 0, &spec);
+  EncodeOptions options = kParse;
+  const std::vector<TextSpan> literal = {{3, 5}};
+  options.literal = literal;
+  EXPECT_THAT(*Make(std::move(spec))->Encode("<s>><", options),
+              ElementsAre(95, Char('>'), Char('<')));
+}
+
 TEST(BpeTest, TakesTheLongestAddedTokenAtAPosition) {
   TokenizerSpec spec = TinyBpeSpec();
   AddToken("<s>><", TokenType::kControl, 0, &spec);

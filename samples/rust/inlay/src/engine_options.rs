@@ -1,0 +1,126 @@
+//! How an engine is opened.
+use crate::call::switch;
+use crate::log::{log_fields, LogLevel, LogSink};
+use inlay_sys as sys;
+use std::sync::Arc;
+
+/// What keys and values are kept as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum KvType {
+    /// f16.
+    Default = sys::LLM_KV_DEFAULT,
+    /// 4 bytes.
+    F32 = sys::LLM_KV_F32,
+    /// 2 bytes.
+    F16 = sys::LLM_KV_F16,
+    /// 2 bytes.
+    Bf16 = sys::LLM_KV_BF16,
+    /// 1 byte and a scale per token and head.
+    Fp8E4m3 = sys::LLM_KV_FP8_E4M3,
+    /// 1 byte and a scale per token and head.
+    Int8 = sys::LLM_KV_INT8,
+}
+
+/// Who is served first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Policy {
+    /// Who came first.
+    Fcfs = sys::LLM_POLICY_FCFS,
+    /// Who has the lowest [`Request::priority`](crate::Request::priority).
+    Priority = sys::LLM_POLICY_PRIORITY,
+}
+
+/// Whose threads run the steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Drive {
+    /// The engine's own.
+    Threads = sys::LLM_DRIVE_THREADS,
+    /// Those that call [`Engine::step`](crate::Engine::step), or wait for a completion.
+    Manual = sys::LLM_DRIVE_MANUAL,
+}
+
+/// A builder; what is not set is the library's default.
+#[derive(Clone, Default)]
+pub struct EngineOptions {
+    fields: Fields,
+    pub(crate) log: Option<Arc<LogSink>>,
+}
+
+#[derive(Clone, Default)]
+struct Fields(sys::llm_engine_options);
+
+// SAFETY: its pointers are NULL until a call fills in a copy.
+unsafe impl Send for Fields {}
+// SAFETY: as above.
+unsafe impl Sync for Fields {}
+
+macro_rules! fields {
+    ($($(#[$doc:meta])* $name:ident: $type:ty = $value:expr;)*) => {$(
+        $(#[$doc])*
+        pub fn $name(mut self, $name: $type) -> Self {
+            self.fields.0.$name = $value;
+            self
+        }
+    )*};
+}
+
+impl EngineOptions {
+    /// The library's defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fields! {
+        /// Busy threads of a step; default: the cores that this process may use.
+        num_threads: u32 = num_threads;
+        /// What keys and values are kept as.
+        kv_dtype: KvType = kv_dtype as u32;
+        /// Tokens of a block: a power of two, at least 16.
+        block_size: u32 = block_size;
+        /// Tokens whose keys and values fit.
+        kv_tokens: u64 = kv_tokens;
+        /// Prompt and output of one request.
+        max_context_tokens: u32 = max_context_tokens;
+        /// Requests that run at once.
+        max_sequences: u32 = max_sequences;
+        /// Tokens of one step.
+        max_step_tokens: u32 = max_step_tokens;
+        /// Who is served first.
+        policy: Policy = policy as u32;
+        /// Requests that wait and run.
+        max_queued_requests: u32 = max_queued_requests;
+        /// Whether prompts share what they begin with; default: yes.
+        prefix_cache: bool = switch(prefix_cache);
+        /// Prompt tokens of requests that wait and run.
+        max_queued_tokens: u64 = max_queued_tokens;
+        /// The most that keys, values and workspace may take.
+        max_memory_bytes: u64 = max_memory_bytes;
+        /// Undelivered events of one request, beyond which it pauses.
+        max_pending_bytes: u64 = max_pending_bytes;
+        /// Whose threads run the steps.
+        drive: Drive = drive as u32;
+        /// Microseconds that idle workers poll before they park.
+        spin_us: u32 = spin_us;
+        /// For CUDA: the same bits whatever else is in the batch. The CPU always does that.
+        batch_invariant: bool = switch(batch_invariant);
+    }
+
+    /// Where log lines of the engine go, from any thread; default: nowhere. A panic in it is swallowed.
+    pub fn log(mut self, log: impl Fn(LogLevel, &str) + Send + Sync + 'static) -> Self {
+        self.log = Some(LogSink::new(log));
+        self
+    }
+
+    pub(crate) fn is_manual(&self) -> bool {
+        self.fields.0.drive == sys::LLM_DRIVE_MANUAL
+    }
+
+    /// The C struct. The log must live as long as what is opened with it.
+    pub(crate) fn fields(&self) -> sys::llm_engine_options {
+        let (log, log_user_data) = log_fields(self.log.as_ref());
+        sys::llm_engine_options { log, log_user_data, ..self.fields.0 }
+    }
+}

@@ -1,0 +1,174 @@
+//! How a model is opened.
+use crate::call::{lend, switch, Caught};
+use crate::log::{log_fields, LogLevel, LogSink};
+use inlay_sys as sys;
+use std::ops::ControlFlow;
+use std::os::raw::c_void;
+use std::sync::Arc;
+
+/// Bounds on what an untrusted model file may claim, checked before memory is taken. 0: the default.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Limits {
+    /// All that comes before the tensors' data.
+    pub max_header_bytes: u64,
+    /// Tensors of the file.
+    pub max_tensors: u64,
+    /// Metadata entries of the file.
+    pub max_metadata_entries: u64,
+    /// Elements of one metadata array.
+    pub max_array_elements: u64,
+    /// Bytes of one metadata string.
+    pub max_string_bytes: u64,
+    /// Of the chat template, which is left out, with a warning, beyond it.
+    pub max_template_bytes: u64,
+}
+
+/// What computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Device {
+    /// The GPU where there is one that the library can use, else the CPU.
+    Default = sys::LLM_DEVICE_DEFAULT,
+    /// The CPU.
+    Cpu = sys::LLM_DEVICE_CPU,
+    /// An NVIDIA GPU.
+    Cuda = sys::LLM_DEVICE_CUDA,
+    /// A simulation.
+    Sim = sys::LLM_DEVICE_SIM,
+}
+
+pub(crate) type Progress<'a> = dyn FnMut(u64, u64) -> ControlFlow<()> + 'a;
+
+/// A builder; what is not set is the library's default.
+#[derive(Default)]
+pub struct ModelOptions<'a> {
+    device: u32,
+    num_threads: u32,
+    float_activations: u32,
+    kernels: Option<String>,
+    max_memory_bytes: u64,
+    header_only: u32,
+    limits: Option<sys::llm_limits>,
+    pub(crate) log: Option<Arc<LogSink>>,
+    progress: Option<Box<Progress<'a>>>,
+}
+
+impl<'a> ModelOptions<'a> {
+    /// The library's defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What computes.
+    pub fn device(mut self, device: Device) -> Self {
+        self.device = device as u32;
+        self
+    }
+
+    /// Threads that load; default: the cores that this process may use.
+    pub fn num_threads(mut self, num_threads: u32) -> Self {
+        self.num_threads = num_threads;
+        self
+    }
+
+    /// Integer weights meet f32 activations, not int8 ones: slower, closer to the float model.
+    pub fn float_activations(mut self, on: bool) -> Self {
+        self.float_activations = switch(on);
+        self
+    }
+
+    /// "avx512", "avx2", "generic" or "reference"; default: the fastest that this machine runs.
+    pub fn kernels(mut self, kernels: impl Into<String>) -> Self {
+        self.kernels = Some(kernels.into());
+        self
+    }
+
+    /// The most that weights may take.
+    pub fn max_memory_bytes(mut self, bytes: u64) -> Self {
+        self.max_memory_bytes = bytes;
+        self
+    }
+
+    /// Reads no weights: such a model tells what it is and tokenizes, and no engine opens on it.
+    pub fn header_only(mut self, on: bool) -> Self {
+        self.header_only = switch(on);
+        self
+    }
+
+    /// Bounds for a file that is not trusted.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = Some(sys::llm_limits {
+            max_header_bytes: limits.max_header_bytes,
+            max_tensors: limits.max_tensors,
+            max_metadata_entries: limits.max_metadata_entries,
+            max_array_elements: limits.max_array_elements,
+            max_string_bytes: limits.max_string_bytes,
+            max_template_bytes: limits.max_template_bytes,
+            ..Default::default()
+        });
+        self
+    }
+
+    /// Where log lines of the model go, from any thread; default: nowhere. A panic in it is swallowed.
+    pub fn log(mut self, log: impl Fn(LogLevel, &str) + Send + Sync + 'static) -> Self {
+        self.log = Some(LogSink::new(log));
+        self
+    }
+
+    /// Called on the opening thread with the bytes of weights read so far and in all. `Break` ends the open with
+    /// [`Cancelled`](crate::Code::Cancelled); a panic ends it too and goes on.
+    pub fn progress(mut self, progress: impl FnMut(u64, u64) -> ControlFlow<()> + 'a) -> Self {
+        self.progress = Some(Box::new(progress));
+        self
+    }
+
+    /// The C struct without progress. What it points to lives as long as `self` and stays where it is.
+    pub(crate) fn fields(&self) -> sys::llm_model_options {
+        let (log, log_user_data) = log_fields(self.log.as_ref());
+        let mut fields = sys::llm_model_options {
+            device: self.device,
+            num_threads: self.num_threads,
+            float_activations: self.float_activations,
+            max_memory_bytes: self.max_memory_bytes,
+            header_only: self.header_only,
+            log,
+            log_user_data,
+            ..Default::default()
+        };
+        if let Some(kernels) = &self.kernels {
+            fields.kernels = lend(kernels.as_bytes());
+        }
+        if let Some(limits) = &self.limits {
+            fields.limits = limits;
+        }
+        fields
+    }
+
+    pub(crate) fn take_progress(&mut self) -> Option<ProgressCall<'a>> {
+        self.progress.take().map(|progress| ProgressCall { progress, caught: Caught::default() })
+    }
+}
+
+/// The progress closure during one open.
+pub(crate) struct ProgressCall<'a> {
+    progress: Box<Progress<'a>>,
+    pub(crate) caught: Caught,
+}
+
+impl ProgressCall<'_> {
+    /// REQUIRES: `self` stays in place, untouched, until the open returns.
+    pub(crate) fn set(&mut self, fields: &mut sys::llm_model_options) {
+        fields.progress = Some(on_progress);
+        fields.progress_user_data = self as *mut ProgressCall<'_> as *mut c_void;
+    }
+}
+
+unsafe extern "C" fn on_progress(user_data: *mut c_void, done_bytes: u64, total_bytes: u64) -> i32 {
+    // SAFETY: user_data is the ProgressCall of the open that runs on this very thread and does not touch it meanwhile.
+    let call = unsafe { &mut *user_data.cast::<ProgressCall<'_>>() };
+    let progress = &mut call.progress;
+    match call.caught.run(|| progress(done_bytes, total_bytes)) {
+        Some(ControlFlow::Continue(())) => 0,
+        _ => 1,
+    }
+}
