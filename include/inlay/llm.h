@@ -380,8 +380,7 @@ LLM_API llm_status llm_plan(const llm_model_source* source, const llm_model_opti
 typedef struct llm_request_stats {
   uint32_t struct_size;
   int32_t prompt_tokens;
-  int32_t cached_tokens; /* prompt tokens whose keys and values came from the prefix cache, or from
-                            another choice */
+  int32_t cached_tokens; /* prompt tokens whose keys and values came from the prefix cache */
   int32_t generated_tokens;
   int32_t preemptions;
   int32_t reserved;
@@ -412,9 +411,9 @@ typedef struct llm_logprob {
        choices > 1: of choice 0 */
 
 /* FINISHED with choices > 1: finish_reason, status, message, stop_index and `choice` are those of
- * the first choice, by index, whose status is not LLM_OK, else choice 0's. In its stats generated,
- * preemptions and recomputed are sums, ttft_ns is that of the first token of any choice, the other
- * times are those of the choice that ended last, and the rest is choice 0's. */
+ * the first choice, by index, whose status is not LLM_OK, else choice 0's. In its stats cached,
+ * generated, preemptions and recomputed are sums, ttft_ns is that of the first token of any choice,
+ * the other times are those of the choice that ended last, and the rest is choice 0's. */
 typedef struct llm_event {
   uint32_t type;
   uint32_t choice; /* from 0 */

@@ -25,16 +25,14 @@ void ChoiceGroup::Add(const FinishRecord& ended, const absl::Status& status) {
   finish.stats = ended.stats;  // whose times are the last ones
   RequestStats& stats = finish.stats;
   stats.generated_tokens += before.stats.generated_tokens;
+  stats.cached_tokens += before.stats.cached_tokens;
   stats.preemptions += before.stats.preemptions;
   stats.recomputed_tokens += before.stats.recomputed_tokens;
   if (before.stats.ttft_ns >= 0) {
     stats.ttft_ns =
         stats.ttft_ns < 0 ? before.stats.ttft_ns : std::min(stats.ttft_ns, before.stats.ttft_ns);
   }
-  if (ended.choice != 0) {
-    stats.cached_tokens = before.stats.cached_tokens;
-    stats.seed = before.stats.seed;
-  }
+  if (ended.choice != 0) stats.seed = before.stats.seed;
   const auto failed = [](const FinishRecord& record) {
     return record.reason != FinishReason::kNone && record.status != absl::StatusCode::kOk;
   };

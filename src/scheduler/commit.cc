@@ -20,9 +20,10 @@ void SchedulerImpl::CountAdmission(Sequence* sequence) {
         static_cast<uint64_t>(std::min(found, sequence->max_computed_tokens));
     return;
   }
-  sequence->stats.num_cached_tokens = found;
+  // What a sibling has computed is no hit.
   const bool looked_up = !sequence->shares_prompt && sequence->score_begin < 0;
   if (!UsesPrefixCache(*sequence) || !looked_up) return;
+  sequence->stats.num_cached_tokens = found;
   counters_.cached_tokens_total += static_cast<uint64_t>(found);
   counters_.queried_tokens_total += static_cast<uint64_t>(sequence->num_prompt_tokens());
 }
