@@ -42,6 +42,8 @@ pub const LLM_POLICY_FCFS: u32 = 0;
 pub const LLM_POLICY_PRIORITY: u32 = 1;
 pub const LLM_DRIVE_THREADS: u32 = 0;
 pub const LLM_DRIVE_MANUAL: u32 = 1;
+pub const LLM_HINT_TOOL_CALL: u32 = 1;
+pub const LLM_HINT_HUMAN: u32 = 2;
 pub const LLM_SOURCE_PATH: u32 = 1;
 pub const LLM_SOURCE_FD: u32 = 2;
 pub const LLM_SOURCE_MEMORY: u32 = 3;
@@ -133,6 +135,36 @@ pub type llm_log_callback = ::std::option::Option<
 >;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
+pub struct llm_host {
+    pub struct_size: u32,
+    pub reserved: u32,
+    pub allocate: ::std::option::Option<
+        unsafe extern "C" fn(
+            user_data: *mut ::std::os::raw::c_void,
+            bytes: usize,
+            alignment: usize,
+        ) -> *mut ::std::os::raw::c_void,
+    >,
+    pub deallocate: ::std::option::Option<
+        unsafe extern "C" fn(user_data: *mut ::std::os::raw::c_void, memory: *mut ::std::os::raw::c_void, bytes: usize),
+    >,
+    pub allocator_user_data: *mut ::std::os::raw::c_void,
+    pub run: ::std::option::Option<
+        unsafe extern "C" fn(
+            user_data: *mut ::std::os::raw::c_void,
+            task: ::std::option::Option<unsafe extern "C" fn(data: *mut ::std::os::raw::c_void, index: u32)>,
+            data: *mut ::std::os::raw::c_void,
+            count: u32,
+        ),
+    >,
+    pub executor_user_data: *mut ::std::os::raw::c_void,
+    pub now_ns: ::std::option::Option<unsafe extern "C" fn(user_data: *mut ::std::os::raw::c_void) -> i64>,
+    pub clock_user_data: *mut ::std::os::raw::c_void,
+    pub cpu_ids: *const i32,
+    pub num_cpu_ids: usize,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
 pub struct llm_limits {
     pub struct_size: u32,
     pub reserved: u32,
@@ -160,6 +192,7 @@ pub struct llm_model_options {
     pub progress: llm_progress_callback,
     pub progress_user_data: *mut ::std::os::raw::c_void,
     pub limits: *const llm_limits,
+    pub host: *const llm_host,
     pub header_only: u32,
     pub reserved: u32,
 }
@@ -224,13 +257,13 @@ pub struct llm_model_info {
     pub kernels: llm_string,
     pub name: llm_string,
     pub tokenizer_bytes: u64,
-    pub num_tensors: u64,
-    pub num_metadata: u64,
     pub open_ns: u64,
     pub header_ns: u64,
     pub tokenizer_ns: u64,
     pub read_ns: u64,
     pub repack_ns: u64,
+    pub num_tensors: u64,
+    pub num_metadata: u64,
 }
 extern "C" {
     pub fn llm_model_get_info(model: *const llm_model, info: *mut llm_model_info) -> llm_status;
@@ -322,6 +355,7 @@ pub struct llm_engine_options {
     pub batch_invariant: u32,
     pub log: llm_log_callback,
     pub log_user_data: *mut ::std::os::raw::c_void,
+    pub host: *const llm_host,
 }
 extern "C" {
     pub fn llm_engine_open(
@@ -344,6 +378,12 @@ extern "C" {
 }
 extern "C" {
     pub fn llm_cache_flush(engine: *mut llm_engine) -> llm_status;
+}
+extern "C" {
+    pub fn llm_session_hint(engine: *mut llm_engine, session_id: u64, hint: u32) -> llm_status;
+}
+extern "C" {
+    pub fn llm_session_close(engine: *mut llm_engine, session_id: u64) -> llm_status;
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]

@@ -25,6 +25,7 @@ versioned! {
     llm_embed_request
     llm_engine_options
     llm_histogram
+    llm_host
     llm_limits
     llm_memory_plan
     llm_metrics_snapshot

@@ -1,6 +1,7 @@
 //! The engine's handle, which closes itself, even where its last owner goes inside one of its callbacks.
 use crate::engine_options::EngineOptions;
 use crate::error::{check, Code, Result};
+use crate::host::HostHooks;
 use crate::log::LogSink;
 use crate::model::Model;
 use inlay_sys as sys;
@@ -17,6 +18,7 @@ pub(crate) struct EngineHandle {
 struct Kept {
     model: Model, // for its log and its memory; the engine itself needs no handle
     _log: Option<Arc<LogSink>>,
+    _host: Option<Arc<HostHooks>>,
 }
 
 #[derive(Clone, Copy)]
@@ -38,7 +40,7 @@ impl Raw {
 
 impl EngineHandle {
     pub(crate) fn new(raw: NonNull<sys::llm_engine>, options: EngineOptions, model: Model) -> Arc<EngineHandle> {
-        let kept = Kept { model, _log: options.log };
+        let kept = Kept { model, _log: options.log, _host: options.host };
         Arc::new(EngineHandle { raw: Raw(raw), kept: ManuallyDrop::new(kept) })
     }
 

@@ -1,5 +1,6 @@
 //! How an engine is opened.
 use crate::call::switch;
+use crate::host::{Host, HostHooks};
 use crate::log::{log_fields, LogLevel, LogSink};
 use inlay_sys as sys;
 use std::sync::Arc;
@@ -47,6 +48,7 @@ pub enum Drive {
 pub struct EngineOptions {
     fields: Fields,
     pub(crate) log: Option<Arc<LogSink>>,
+    pub(crate) host: Option<Arc<HostHooks>>,
 }
 
 #[derive(Clone, Default)]
@@ -114,6 +116,12 @@ impl EngineOptions {
         self
     }
 
+    /// What the host lends, as long as the engine lives.
+    pub fn host(mut self, host: Host) -> Self {
+        self.host = Some(HostHooks::new(host));
+        self
+    }
+
     pub(crate) fn is_manual(&self) -> bool {
         self.fields.0.drive == sys::LLM_DRIVE_MANUAL
     }
@@ -121,6 +129,7 @@ impl EngineOptions {
     /// The C struct. The log must live as long as what is opened with it.
     pub(crate) fn fields(&self) -> sys::llm_engine_options {
         let (log, log_user_data) = log_fields(self.log.as_ref());
-        sys::llm_engine_options { log, log_user_data, ..self.fields.0 }
+        let host = self.host.as_ref().map_or(std::ptr::null(), |host| host.fields());
+        sys::llm_engine_options { log, log_user_data, host, ..self.fields.0 }
     }
 }

@@ -1,6 +1,7 @@
 //! A model: weights and tokenizer.
 use crate::call::{copy_text, non_null, sized, utf8};
 use crate::error::{check, Result};
+use crate::host::HostHooks;
 use crate::log::LogSink;
 use crate::model_options::ModelOptions;
 use crate::source::{Source, SourceCall};
@@ -16,8 +17,9 @@ pub struct Model {
 
 struct Shared {
     raw: NonNull<sys::llm_model>,
-    // As long as the handle: it may call it at any time.
+    // As long as the handle: it may call them at any time.
     _log: Option<Arc<LogSink>>,
+    _host: Option<Arc<HostHooks>>,
 }
 
 // SAFETY: every function of the library is safe from any thread, and a model does not change once it is open.
@@ -94,7 +96,9 @@ impl Model {
         }
         call.resume();
         opened?;
-        Ok(Model { shared: Arc::new(Shared { raw: non_null(raw)?, _log: options.log.take() }) })
+        Ok(Model {
+            shared: Arc::new(Shared { raw: non_null(raw)?, _log: options.log.take(), _host: options.host.take() }),
+        })
     }
 
     /// What the model is.

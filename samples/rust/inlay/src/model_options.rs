@@ -1,5 +1,6 @@
 //! How a model is opened.
 use crate::call::{lend, switch, Caught};
+use crate::host::{Host, HostHooks};
 use crate::log::{log_fields, LogLevel, LogSink};
 use inlay_sys as sys;
 use std::ops::ControlFlow;
@@ -50,6 +51,7 @@ pub struct ModelOptions<'a> {
     header_only: u32,
     limits: Option<sys::llm_limits>,
     pub(crate) log: Option<Arc<LogSink>>,
+    pub(crate) host: Option<Arc<HostHooks>>,
     progress: Option<Box<Progress<'a>>>,
 }
 
@@ -95,6 +97,12 @@ impl<'a> ModelOptions<'a> {
         self
     }
 
+    /// What the host lends, as long as the model and all its engines live.
+    pub fn host(mut self, host: Host) -> Self {
+        self.host = Some(HostHooks::new(host));
+        self
+    }
+
     /// Bounds for a file that is not trusted.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = Some(sys::llm_limits {
@@ -137,6 +145,9 @@ impl<'a> ModelOptions<'a> {
         };
         if let Some(kernels) = &self.kernels {
             fields.kernels = lend(kernels.as_bytes());
+        }
+        if let Some(host) = &self.host {
+            fields.host = host.fields();
         }
         if let Some(limits) = &self.limits {
             fields.limits = limits;

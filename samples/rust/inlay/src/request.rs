@@ -118,6 +118,8 @@ impl Request {
         completion_deadline: Duration => completion_deadline_ns = duration_ns(completion_deadline).max(1);
         /// Answers to the prompt, which is computed once. They may differ where there is a temperature.
         choices: u32 => choices = choices;
+        /// What [`Engine::session_hint`](crate::Engine::session_hint) names; 0: none.
+        session_id: u64 => session_id = session_id;
         /// Shown in traces.
         trace_id: u64 => trace_id = trace_id;
         /// Divides a positive logit of what was there before, multiplies another; 1: off.
