@@ -770,7 +770,7 @@ typedef struct llm_metrics_snapshot {
                                         measured at open in some 4 ms; 0: under 16 MiB of weights */
   uint64_t engine_open_ns;           /* what llm_engine_open took */
   uint64_t calibrate_ns;             /* within it: choosing the step budget */
-  uint64_t pinned_blocks_current; /* of llm_prefix_pin; part of held_blocks_current */
+  uint64_t pinned_blocks_current;    /* of llm_prefix_pin; part of held_blocks_current */
 } llm_metrics_snapshot;
 
 static inline void llm_metrics_snapshot_init(llm_metrics_snapshot* metrics) {

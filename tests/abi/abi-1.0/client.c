@@ -1,8 +1,10 @@
 /* A program of ABI 1.0, kept as it was: built against the header beside it, and as the binary that
  * was built then, it must work with every later library of this major version. Usage: client MODEL
  */
+#define _POSIX_C_SOURCE 200112L /* posix_memalign */
 #include <inlay/llm.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 static int num_finished = 0;
 
@@ -33,6 +35,27 @@ static void on_log(void* user_data, int32_t level, const char* message, uint64_t
   (void)message;
   *(uint64_t*)user_data += size;
 }
+
+static void* allocate(void* user_data, size_t bytes, size_t alignment) {
+  void* memory = NULL;
+  if (posix_memalign(&memory, alignment, bytes) != 0) return NULL;
+  *(int64_t*)user_data += 1;
+  return memory;
+}
+
+static void deallocate(void* user_data, void* memory, size_t bytes) {
+  (void)bytes;
+  *(int64_t*)user_data -= 1;
+  free(memory);
+}
+
+static void run(void* user_data, void (*task)(void* data, uint32_t index), void* data,
+                uint32_t count) {
+  (void)user_data;
+  while (count-- > 0) task(data, count);
+}
+
+static int64_t now_ns(void* user_data) { return *(int64_t*)user_data += 1000; }
 
 static int check_plan(const char* path) {
   llm_model_source source;
@@ -136,6 +159,95 @@ static int check_score(llm_engine* engine) {
   return 0;
 }
 
+static int check_embed(llm_engine* engine) {
+  static const int32_t ids[] = {1, 2, 3, 4};
+  llm_embed_request embed;
+  float values[4096];
+  float squares = 0;
+  size_t count = 0, i;
+  llm_embed_request_init(&embed);
+  embed.ids = ids;
+  embed.num_ids = 4;
+  embed.pooling = LLM_POOLING_LAST;
+  CHECK(llm_embed(engine, &embed, values, 4096, &count) == LLM_OK && count > 0 && count <= 4096);
+  for (i = 0; i < count; ++i) squares += values[i] * values[i];
+  CHECK(squares > 0.99f && squares < 1.01f);
+  return 0;
+}
+
+static int check_choices(llm_engine* engine) {
+  static const int32_t prompt[] = {9, 8, 7, 6, 5};
+  llm_request request;
+  llm_request_id id = 0;
+  llm_event events[16];
+  size_t count = 0, i, prompt_tokens = 0, choices = 0, finished = 0;
+  uint32_t worked = 1;
+  llm_request_init(&request);
+  request.prompt_ids = prompt;
+  request.num_prompt_ids = 5;
+  request.choices = 2;
+  request.temperature = 1;
+  request.max_new_tokens = 4;
+  request.ignore_eos = LLM_ON;
+  request.session_id = 7;
+  request.num_prompt_logprobs = 0;
+  request.set = LLM_SET_NUM_PROMPT_LOGPROBS;
+  CHECK(llm_submit(engine, &request, &id) == LLM_OK);
+  while (worked) CHECK(llm_engine_step(engine, &worked) == LLM_OK);
+  CHECK(llm_session_hint(engine, 7, LLM_HINT_TOOL_CALL) == LLM_OK);
+  CHECK(llm_session_close(engine, 7) == LLM_OK);
+  CHECK(llm_poll(llm_engine_queue(engine), events, sizeof events[0], 16, 0, &count) == LLM_OK);
+  for (i = 0; i < count; ++i) {
+    CHECK(events[i].id == id && finished == 0);
+    if (events[i].type == LLM_EVENT_PROMPT) prompt_tokens += events[i].num_tokens;
+    if (events[i].type == LLM_EVENT_CHOICE_FINISHED) ++choices;
+    if (events[i].type == LLM_EVENT_FINISHED) ++finished;
+  }
+  CHECK(prompt_tokens == 4 && choices == 2 && finished == 1);
+  return 0;
+}
+
+static int check_pins(llm_engine* engine) {
+  int32_t ids[32];
+  llm_prefix prefix;
+  llm_pin_id pin = 0;
+  int32_t i;
+  for (i = 0; i < 32; ++i) ids[i] = i;
+  llm_prefix_init(&prefix);
+  prefix.prompt_ids = ids;
+  prefix.num_prompt_ids = 32;
+  CHECK(llm_prefix_pin(engine, &prefix, &pin) == LLM_OK && pin != 0);
+  CHECK(llm_prefix_unpin(engine, pin) == LLM_OK && llm_prefix_unpin(engine, pin) == LLM_NOT_FOUND);
+  return 0;
+}
+
+static int check_records(llm_engine* engine) {
+  llm_step_record steps[4];
+  llm_request_record records[4];
+  uint64_t cursor = 0;
+  size_t count = 0;
+  CHECK(llm_steps_read(engine, &cursor, steps, sizeof steps[0], 4, &count) == LLM_OK);
+  CHECK(count == 4 && cursor == 4 && steps[3].index == 3 && steps[0].end_ns > steps[0].begin_ns);
+  cursor = 0;
+  CHECK(llm_records_read(engine, &cursor, records, sizeof records[0], 4, &count) == LLM_OK);
+  CHECK(count == 4 && records[0].kind == LLM_RECORD_ENQUEUED && records[0].tokens == 5);
+  return 0;
+}
+
+static int check_listing(const llm_model* model) {
+  llm_model_info info;
+  llm_tensor_info tensor;
+  llm_string key, value;
+  llm_model_info_init(&info);
+  llm_tensor_info_init(&tensor);
+  CHECK(llm_model_get_info(model, &info) == LLM_OK && info.num_tensors > 0 && info.open_ns > 0);
+  CHECK(llm_model_tensor(model, 0, &tensor) == LLM_OK && tensor.size_bytes > 0 &&
+        tensor.name.size > 0);
+  CHECK(llm_model_tensor(model, info.num_tensors, &tensor) == LLM_OUT_OF_RANGE);
+  CHECK(llm_model_metadata(model, 0, &key, &value) == LLM_OK && key.size > 0);
+  return 0;
+}
+
 static int check_counters(llm_engine* engine) {
   static char text[65536];
   llm_metrics_snapshot metrics;
@@ -160,7 +272,9 @@ int main(int argc, char** argv) {
   llm_engine* engine = NULL;
   llm_model_options model_options;
   llm_engine_options options;
+  llm_host host;
   uint64_t logged = 0;
+  int64_t allocations = 0, time_ns = 0;
   CHECK(argc == 2);
   CHECK(llm_abi_version() >> 16 == LLM_ABI_MAJOR && llm_abi_version() >= (1u << 16));
   CHECK(strcmp(llm_status_name(LLM_RESOURCE_EXHAUSTED), "RESOURCE_EXHAUSTED") == 0);
@@ -170,21 +284,35 @@ int main(int argc, char** argv) {
   model_options.num_threads = 1;
   model_options.log = on_log;
   model_options.log_user_data = &logged;
+  llm_host_init(&host);
+  host.allocate = allocate;
+  host.deallocate = deallocate;
+  host.allocator_user_data = &allocations;
+  host.run = run;
+  host.now_ns = now_ns;
+  host.clock_user_data = &time_ns;
+  model_options.host = &host;
   CHECK(llm_model_open(argv[1], strlen(argv[1]), &model_options, &model) == LLM_OK);
   CHECK(logged > 0);
-  if (check_text(model)) return 1;
+  CHECK(allocations > 0);
+  if (check_text(model) || check_listing(model)) return 1;
   llm_engine_options_init(&options);
   options.drive = LLM_DRIVE_MANUAL;
   options.num_threads = 1;
   options.kv_tokens = 512;
   options.kv_dtype = LLM_KV_F32;
   options.max_step_tokens = 64;
+  options.max_context_tokens = 256;
+  options.host = &host;
   CHECK(llm_engine_open(model, &options, &engine) == LLM_OK);
   llm_model_release(model);
   CHECK(llm_engine_queue(engine) != NULL);
-  if (check_requests(engine) || check_score(engine) || check_counters(engine)) return 1;
+  if (check_requests(engine) || check_records(engine) || check_score(engine)) return 1;
+  if (check_counters(engine) || check_embed(engine) || check_choices(engine)) return 1;
+  if (check_pins(engine)) return 1;
   CHECK(llm_engine_shutdown(engine, -1) == LLM_OK);
   CHECK(llm_engine_close(engine) == LLM_OK);
+  CHECK(allocations == 0);
   puts("OK");
   return 0;
 }

@@ -146,19 +146,26 @@ pub struct llm_host {
         ) -> *mut ::std::os::raw::c_void,
     >,
     pub deallocate: ::std::option::Option<
-        unsafe extern "C" fn(user_data: *mut ::std::os::raw::c_void, memory: *mut ::std::os::raw::c_void, bytes: usize),
+        unsafe extern "C" fn(
+            user_data: *mut ::std::os::raw::c_void,
+            memory: *mut ::std::os::raw::c_void,
+            bytes: usize,
+        ),
     >,
     pub allocator_user_data: *mut ::std::os::raw::c_void,
     pub run: ::std::option::Option<
         unsafe extern "C" fn(
             user_data: *mut ::std::os::raw::c_void,
-            task: ::std::option::Option<unsafe extern "C" fn(data: *mut ::std::os::raw::c_void, index: u32)>,
+            task: ::std::option::Option<
+                unsafe extern "C" fn(data: *mut ::std::os::raw::c_void, index: u32),
+            >,
             data: *mut ::std::os::raw::c_void,
             count: u32,
         ),
     >,
     pub executor_user_data: *mut ::std::os::raw::c_void,
-    pub now_ns: ::std::option::Option<unsafe extern "C" fn(user_data: *mut ::std::os::raw::c_void) -> i64>,
+    pub now_ns:
+        ::std::option::Option<unsafe extern "C" fn(user_data: *mut ::std::os::raw::c_void) -> i64>,
     pub clock_user_data: *mut ::std::os::raw::c_void,
     pub cpu_ids: *const i32,
     pub num_cpu_ids: usize,
@@ -176,7 +183,11 @@ pub struct llm_limits {
     pub max_template_bytes: u64,
 }
 pub type llm_progress_callback = ::std::option::Option<
-    unsafe extern "C" fn(user_data: *mut ::std::os::raw::c_void, done_bytes: u64, total_bytes: u64) -> i32,
+    unsafe extern "C" fn(
+        user_data: *mut ::std::os::raw::c_void,
+        done_bytes: u64,
+        total_bytes: u64,
+    ) -> i32,
 >;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -192,9 +203,9 @@ pub struct llm_model_options {
     pub progress: llm_progress_callback,
     pub progress_user_data: *mut ::std::os::raw::c_void,
     pub limits: *const llm_limits,
-    pub host: *const llm_host,
     pub header_only: u32,
     pub reserved: u32,
+    pub host: *const llm_host,
 }
 extern "C" {
     pub fn llm_model_open(
@@ -257,13 +268,13 @@ pub struct llm_model_info {
     pub kernels: llm_string,
     pub name: llm_string,
     pub tokenizer_bytes: u64,
+    pub num_tensors: u64,
+    pub num_metadata: u64,
     pub open_ns: u64,
     pub header_ns: u64,
     pub tokenizer_ns: u64,
     pub read_ns: u64,
     pub repack_ns: u64,
-    pub num_tensors: u64,
-    pub num_metadata: u64,
 }
 extern "C" {
     pub fn llm_model_get_info(model: *const llm_model, info: *mut llm_model_info) -> llm_status;
@@ -280,7 +291,11 @@ pub struct llm_tensor_info {
     pub type_: llm_string,
 }
 extern "C" {
-    pub fn llm_model_tensor(model: *const llm_model, index: u64, info: *mut llm_tensor_info) -> llm_status;
+    pub fn llm_model_tensor(
+        model: *const llm_model,
+        index: u64,
+        info: *mut llm_tensor_info,
+    ) -> llm_status;
 }
 extern "C" {
     pub fn llm_model_metadata(
@@ -467,8 +482,9 @@ pub struct llm_event {
     pub stop_index: i32,
     pub reserved: i32,
 }
-pub type llm_event_callback =
-    ::std::option::Option<unsafe extern "C" fn(user_data: *mut ::std::os::raw::c_void, event: *const llm_event)>;
+pub type llm_event_callback = ::std::option::Option<
+    unsafe extern "C" fn(user_data: *mut ::std::os::raw::c_void, event: *const llm_event),
+>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct llm_logit_bias {
@@ -528,9 +544,15 @@ pub struct llm_request {
     pub num_bad_words: usize,
     pub num_prompt_logprobs: i32,
     pub reserved3: u32,
+    pub literal_content: u32,
+    pub reserved4: u32,
 }
 extern "C" {
-    pub fn llm_submit(engine: *mut llm_engine, request: *const llm_request, id: *mut llm_request_id) -> llm_status;
+    pub fn llm_submit(
+        engine: *mut llm_engine,
+        request: *const llm_request,
+        id: *mut llm_request_id,
+    ) -> llm_status;
 }
 extern "C" {
     pub fn llm_cancel(engine: *mut llm_engine, id: llm_request_id) -> llm_status;
@@ -579,6 +601,30 @@ extern "C" {
         capacity: usize,
         count: *mut usize,
     ) -> llm_status;
+}
+pub type llm_pin_id = u64;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct llm_prefix {
+    pub struct_size: u32,
+    pub parse_special: u32,
+    pub text: llm_string,
+    pub chat: llm_string,
+    pub prompt_ids: *const i32,
+    pub num_prompt_ids: usize,
+    pub cache_salt: llm_string,
+    pub priority: i32,
+    pub reserved: u32,
+}
+extern "C" {
+    pub fn llm_prefix_pin(
+        engine: *mut llm_engine,
+        prefix: *const llm_prefix,
+        id: *mut llm_pin_id,
+    ) -> llm_status;
+}
+extern "C" {
+    pub fn llm_prefix_unpin(engine: *mut llm_engine, id: llm_pin_id) -> llm_status;
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -663,9 +709,11 @@ pub struct llm_metrics_snapshot {
     pub memory_bandwidth_current: u64,
     pub engine_open_ns: u64,
     pub calibrate_ns: u64,
+    pub pinned_blocks_current: u64,
 }
 extern "C" {
-    pub fn llm_metrics(engine: *const llm_engine, metrics: *mut llm_metrics_snapshot) -> llm_status;
+    pub fn llm_metrics(engine: *const llm_engine, metrics: *mut llm_metrics_snapshot)
+        -> llm_status;
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -678,7 +726,11 @@ pub struct llm_histogram {
     pub buckets: [u64; 32usize],
 }
 extern "C" {
-    pub fn llm_metrics_histogram(engine: *const llm_engine, which: u32, histogram: *mut llm_histogram) -> llm_status;
+    pub fn llm_metrics_histogram(
+        engine: *const llm_engine,
+        which: u32,
+        histogram: *mut llm_histogram,
+    ) -> llm_status;
 }
 extern "C" {
     pub fn llm_metrics_text(

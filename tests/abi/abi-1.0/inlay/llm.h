@@ -86,6 +86,42 @@ typedef struct llm_string {
 typedef void (*llm_log_callback)(void* user_data, int32_t level, const char* message,
                                  uint64_t message_size);
 
+/* ---- Host hooks ---- */
+
+/* What a host lends a model or an engine. Hooks are called from any thread, several at once, until
+ * what they were given to is gone (a model's memory: the model and all its engines). They must not
+ * call this library. A C++ exception out of one is caught. */
+typedef struct llm_host {
+  uint32_t struct_size;
+  uint32_t reserved;
+  /* Weights, keys and values, workspace: all that max_memory_bytes counts. Both or neither. NULL
+   * from allocate: LLM_RESOURCE_EXHAUSTED; not so aligned: LLM_INVALID_ARGUMENT. */
+  void* (*allocate)(void* user_data, size_t bytes, size_t alignment);
+  void (*deallocate)(void* user_data, void* memory, size_t bytes);
+  void* allocator_user_data;
+  /* Takes the place of worker threads: calls task(data, i) once for each i below `count`, which is
+   * at most num_threads, and returns when all have returned. One after the other or all at once, in
+   * any order, on any threads: the answer is the same to the bit. Breaking this makes the engine
+   * unhealthy (an opening model: LLM_INTERNAL); `data` must not be used after the return. */
+  void (*run)(void* user_data, void (*task)(void* data, uint32_t index), void* data,
+              uint32_t count);
+  void* executor_user_data;
+  /* The engine's time in ns, for deadlines, statistics and traces; not for a model, nor for how
+   * long a call waits. A step back, and what is below 1, counts as no time passed. */
+  int64_t (*now_ns)(void* user_data);
+  void* clock_user_data;
+  /* Thread i of the library's that computes runs on cpu_ids[i % num_cpu_ids] alone; thread 0 is the
+   * engine's own, or the host's, which is left as it is. num_threads then defaults to num_cpu_ids.
+   * LLM_INVALID_ARGUMENT, naming it: a CPU that this process cannot use. */
+  const int32_t* cpu_ids;
+  size_t num_cpu_ids;
+} llm_host;
+
+static inline void llm_host_init(llm_host* host) {
+  memset(host, 0, sizeof(*host));
+  host->struct_size = (uint32_t)sizeof(*host);
+}
+
 /* ---- Model ---- */
 
 #define LLM_DEVICE_DEFAULT 0 /* the GPU when there is one that this build can use, else the CPU */
@@ -131,6 +167,10 @@ typedef struct llm_model_options {
   llm_progress_callback progress; /* default: none */
   void* progress_user_data;
   const llm_limits* limits; /* read during the call; default: those of llm_limits */
+  uint32_t header_only; /* switch, default off; on: no weights are read. Such a model tells what it
+                           is and tokenizes; llm_engine_open answers LLM_FAILED_PRECONDITION */
+  uint32_t reserved;
+  const llm_host* host; /* read during the call; default: no hooks */
 } llm_model_options;
 
 static inline void llm_model_options_init(llm_model_options* options) {
@@ -171,11 +211,18 @@ typedef struct llm_model_info {
   int32_t bos_id;             /* -1: none */
   int32_t eos_id;             /* -1: none */
   uint32_t has_chat_template; /* 0 or 1 */
-  uint64_t weights_bytes;
-  llm_string architecture; /* these three live as long as the model */
+  uint64_t weights_bytes;     /* in memory; header_only: as llm_plan tells */
+  llm_string architecture;    /* these three live as long as the model */
   llm_string kernels;
   llm_string name;
   uint64_t tokenizer_bytes; /* its tables, beside weights_bytes */
+  uint64_t num_tensors;     /* in the file */
+  uint64_t num_metadata;    /* likewise: keys */
+  uint64_t open_ns;         /* what the open took; the next four are stages of it */
+  uint64_t header_ns;
+  uint64_t tokenizer_ns; /* and the chat template */
+  uint64_t read_ns;      /* these two overlap on several threads: the sum over the threads */
+  uint64_t repack_ns;
 } llm_model_info;
 
 static inline void llm_model_info_init(llm_model_info* info) {
@@ -183,6 +230,28 @@ static inline void llm_model_info_init(llm_model_info* info) {
   info->struct_size = (uint32_t)sizeof(*info);
 }
 LLM_API llm_status llm_model_get_info(const llm_model* model, llm_model_info* info);
+
+typedef struct llm_tensor_info {
+  uint32_t struct_size;
+  uint32_t num_dims;    /* 1..4 */
+  uint64_t shape[4];    /* [num_dims], the last contiguous; then zeros */
+  uint64_t file_offset; /* of its data, from the start of the file */
+  uint64_t size_bytes;  /* of its data in the file */
+  llm_string name;      /* these two live as long as the model */
+  llm_string type;      /* "F16", "Q4_K" */
+} llm_tensor_info;
+
+static inline void llm_tensor_info_init(llm_tensor_info* info) {
+  memset(info, 0, sizeof(*info));
+  info->struct_size = (uint32_t)sizeof(*info);
+}
+/* What the file holds, in its order. LLM_OUT_OF_RANGE: index is not below num_tensors. */
+LLM_API llm_status llm_model_tensor(const llm_model* model, uint64_t index, llm_tensor_info* info);
+/* Likewise its metadata, values as text: of a string the first 64 KiB, of an array all elements
+ * ("[1, 2]") or, beyond 16, their number ("49152 strings"). Both live as long as the model.
+ * LLM_OUT_OF_RANGE: index is not below num_metadata. */
+LLM_API llm_status llm_model_metadata(const llm_model* model, uint64_t index, llm_string* key,
+                                      llm_string* value);
 
 /* Flags of llm_tokenize and llm_detokenize. */
 #define LLM_TEXT_ADD_SPECIAL 1u /* tokenize: add the bos/eos that the model asks for */
@@ -200,8 +269,8 @@ LLM_API llm_status llm_detokenize(const llm_model* model, const int32_t* ids, si
                                   uint32_t flags, char* text, size_t capacity, size_t* size);
 /* Renders the chat template of the model file. `chat` is JSON: an array of messages, or an object
  * with "messages" and further template variables ("tools", "add_generation_prompt" (default true),
- * ...). *size as above. LLM_FAILED_PRECONDITION: the model has no chat template;
- * LLM_INVALID_ARGUMENT: bad JSON, or the template refuses it. */
+ * ...). *size as above. LLM_FAILED_PRECONDITION: the model has no chat template, or one that does
+ * not parse, with the reason; LLM_INVALID_ARGUMENT: bad JSON, or the template refuses it. */
 LLM_API llm_status llm_chat_render(const llm_model* model, const char* chat, size_t chat_size,
                                    char* text, size_t capacity, size_t* size);
 
@@ -256,6 +325,7 @@ typedef struct llm_engine_options {
   uint32_t batch_invariant;     /* switch, for CUDA; the CPU always is */
   llm_log_callback log;
   void* log_user_data;
+  const llm_host* host; /* read during the call; default: no hooks */
 } llm_engine_options;
 
 static inline void llm_engine_options_init(llm_engine_options* options) {
@@ -280,6 +350,23 @@ LLM_API llm_queue* llm_engine_queue(llm_engine* engine);
 /* Empties the prefix cache before the next step: a request submitted after it finds only what
  * running requests hold. Never waits. LLM_FAILED_PRECONDITION after shutdown. */
 LLM_API llm_status llm_cache_flush(llm_engine* engine);
+
+/* ---- Sessions ---- */
+
+/* What comes after the answer that a session has just got. */
+#define LLM_HINT_TOOL_CALL 1 /* its next request, soon: its cached prefix is evicted late */
+#define LLM_HINT_HUMAN 2     /* its next request, late or never: evicted early */
+
+/* Orders the eviction of cached blocks that requests of this session alone have used, until another
+ * request of it gives its blocks back; blocks that others use too are left alone. The last hint
+ * counts. It shifts the blocks by four turnovers of the KV memory and grows old with them. For
+ * after a FINISHED; never waits, takes effect before the next step, changes no answer. An unknown
+ * session is LLM_OK: its blocks may be gone. LLM_RESOURCE_EXHAUSTED: manual drive, and thousands
+ * wait for a step; LLM_FAILED_PRECONDITION after shutdown. */
+LLM_API llm_status llm_session_hint(llm_engine* engine, uint64_t session_id, uint32_t hint);
+/* The same hint for a session that will not come back: its blocks go before all others. It may come
+ * back all the same. */
+LLM_API llm_status llm_session_close(llm_engine* engine, uint64_t session_id);
 
 /* ---- Memory plan ---- */
 
@@ -353,10 +440,15 @@ typedef struct llm_request_stats {
   int32_t preemptions;
   int32_t reserved;
   int64_t recomputed_tokens;
-  int64_t queue_ns; /* submit to first scheduled; -1: never was */
-  int64_t ttft_ns;  /* submit to first token; -1: none came */
-  int64_t total_ns; /* submit to finish */
-  uint64_t seed;    /* the one used */
+  int64_t queue_ns;   /* submit to first scheduled, or to FINISHED when it never was */
+  int64_t ttft_ns;    /* submit to first token; -1: none came */
+  int64_t total_ns;   /* submit to FINISHED: exactly queue + prefill + stall + decode + deliver */
+  uint64_t seed;      /* the one used; alone, a request with that of a choice gives its answer */
+  int64_t prefill_ns; /* inside steps that it was part of, up to its first token */
+  int64_t
+      stall_ns; /* in no step after its first: preempted, paused, left out, or the step failed */
+  int64_t decode_ns;  /* inside its steps from the first token on */
+  int64_t deliver_ns; /* end of its last step, or its end between steps, until FINISHED left */
 } llm_request_stats;
 
 typedef struct llm_logprob {
@@ -365,12 +457,21 @@ typedef struct llm_logprob {
 } llm_logprob;
 
 #define LLM_EVENT_TOKENS 1 /* token_ids, text, logprobs */
+#define LLM_EVENT_CHOICE_FINISHED \
+  2 /* choices > 1: one for each, its last; as FINISHED, of that choice alone */
 #define LLM_EVENT_FINISHED \
   3 /* exactly one, the last: finish_reason, status, message, stats; no tokens and no text */
+#define LLM_EVENT_PROMPT                                                                \
+  4 /* any number, before TOKENS: token_ids of the prompt from the second on, logprobs; \
+       choices > 1: of choice 0 */
 
+/* FINISHED with choices > 1: finish_reason, status, message, stop_index and `choice` are those of
+ * the first choice, by index, whose status is not LLM_OK, else choice 0's. In its stats cached,
+ * generated, preemptions and recomputed are sums, ttft_ns is that of the first token of any choice,
+ * the other times are those of the choice that ended last, and the rest is choice 0's. */
 typedef struct llm_event {
   uint32_t type;
-  uint32_t choice;
+  uint32_t choice; /* from 0 */
   llm_request_id id;
   void* user_data;
   llm_string
@@ -380,11 +481,11 @@ typedef struct llm_event {
   const llm_logprob* logprobs; /* [num_tokens, logprobs_per_token], logprob_size bytes apart: the
                                   chosen id, then the most likely */
   uint32_t logprob_size;
-  uint32_t logprobs_per_token; /* 0: not asked for */
+  uint32_t logprobs_per_token; /* 0: not asked for; PROMPT: of num_prompt_logprobs */
   int32_t finish_reason;
   llm_status status;
   llm_string message;
-  const llm_request_stats* stats; /* NULL but in FINISHED */
+  const llm_request_stats* stats; /* NULL but in CHOICE_FINISHED and FINISHED */
   int32_t stop_index; /* STOP_STRING: which one; END_TOKEN, STOP_TOKEN: the id; else -1 */
   int32_t reserved;
 } llm_event;
@@ -399,12 +500,16 @@ typedef struct llm_logit_bias {
   float bias; /* added to the logit */
 } llm_logit_bias;
 
-#define LLM_SET_SEED 1u         /* seed is meant, also when 0 */
-#define LLM_SET_NUM_LOGPROBS 2u /* num_logprobs is meant, also when 0 */
+#define LLM_SET_SEED 1u                /* seed is meant, also when 0 */
+#define LLM_SET_NUM_LOGPROBS 2u        /* num_logprobs is meant, also when 0 */
+#define LLM_SET_NUM_PROMPT_LOGPROBS 4u /* num_prompt_logprobs is meant, also when 0 */
 
 typedef struct llm_request {
   uint32_t struct_size;
-  uint32_t choices; /* 0 or 1; more is reserved */
+  uint32_t choices; /* answers to the prompt, up to 128; default 1. Choice 0 draws with `seed`, the
+                       others with seeds made from it. The prompt is computed once while one of them
+                       runs, also without prefix cache. Each counts as a request in the queue's
+                       bounds, for deadlines and for max_pending_bytes; cancel ends all */
   uint64_t set;     /* LLM_SET_* */
   /* Exactly one of the three is the prompt. */
   llm_string text;           /* tokenized with the bos that the model asks for */
@@ -412,7 +517,7 @@ typedef struct llm_request {
   const int32_t* prompt_ids; /* taken as they are */
   size_t num_prompt_ids;
   uint32_t parse_special; /* switch; control tokens in `text` or `chat` become ids. Default: off for
-                             text, on for chat */
+                             text, on for chat (but see literal_content) */
   uint32_t max_new_tokens; /* default: as many as the context holds */
   float temperature;       /* 0: greedy */
   int32_t top_k;           /* 0: off */
@@ -433,7 +538,7 @@ typedef struct llm_request {
   int64_t first_token_deadline_ns; /* from submit; 0: none */
   int64_t completion_deadline_ns;  /* from submit; 0: none */
   llm_string cache_salt;           /* cached prefixes are shared only between equal salts */
-  uint64_t session_id;             /* reserved */
+  uint64_t session_id;             /* what llm_session_hint names; 0: none */
   uint64_t trace_id;               /* shown in traces, as a signed number */
   uint64_t adapter_id;             /* reserved */
   int64_t token_gap_target_ns;     /* reserved */
@@ -458,6 +563,15 @@ typedef struct llm_request {
   const llm_string* bad_words; /* never drawn as these tokens, alone or behind a space; other
                                   spellings in tokens are not found */
   size_t num_bad_words;
+  int32_t num_prompt_logprobs; /* 0..20 most likely ones beside each prompt token, in PROMPT events;
+                                  default: none. The prompt is then computed, not read from the
+                                  prefix cache */
+  uint32_t reserved3;          /* reserved */
+  uint32_t literal_content; /* switch, default on: control tokens that the messages, tools and other
+                               arrays and objects of `chat` spell stay text, wherever the template
+                               moves them; its own, and those of string variables and of a
+                               message's role, become ids. Off: all do. Needs parse_special */
+  uint32_t reserved4;       /* reserved */
 } llm_request;
 
 static inline void llm_request_init(llm_request* request) {
@@ -467,9 +581,10 @@ static inline void llm_request_init(llm_request* request) {
 
 /* Takes the prompt in. LLM_OK: *id is set and exactly one FINISHED event will follow; any other
  * status: neither. LLM_RESOURCE_EXHAUSTED: the queue is full; LLM_INVALID_ARGUMENT: among others a
- * request that can never fit. */
+ * request that can never fit, or never be queued with its choices. */
 LLM_API llm_status llm_submit(llm_engine* engine, const llm_request* request, llm_request_id* id);
-/* Takes effect within one step. LLM_NOT_FOUND: finished long ago or never submitted; harmless. */
+/* Takes effect within one step, on all choices. LLM_NOT_FOUND: finished long ago or never
+ * submitted; harmless. */
 LLM_API llm_status llm_cancel(llm_engine* engine, llm_request_id id);
 
 /* Moves up to `capacity` events out of `queue`, waiting at most `timeout_ns` for the first (0: not
@@ -524,6 +639,70 @@ static inline void llm_score_request_init(llm_score_request* request) {
 LLM_API llm_status llm_score(llm_engine* engine, const llm_score_request* request, float* logprobs,
                              size_t capacity, size_t* count);
 
+/* ---- Pinned prefixes ---- */
+
+typedef uint64_t llm_pin_id; /* never reused within an engine; 0 is no pin */
+
+typedef struct llm_prefix {
+  uint32_t struct_size;
+  uint32_t parse_special; /* switch, as of llm_request */
+  /* Exactly one of the three, as of llm_request. The prompts that begin with it are those whose
+   * token ids do: end a text where a word ends, and give a chat "add_generation_prompt": false. */
+  llm_string text;
+  llm_string chat;
+  const int32_t* prompt_ids;
+  size_t num_prompt_ids;
+  llm_string cache_salt; /* only requests of an equal salt find it */
+  int32_t priority;      /* as of llm_request */
+  uint32_t reserved;
+} llm_prefix;
+
+static inline void llm_prefix_init(llm_prefix* prefix) {
+  memset(prefix, 0, sizeof(*prefix));
+  prefix->struct_size = (uint32_t)sizeof(*prefix);
+}
+
+/* Computes the prefix where it is not cached, among the engine's other requests, and holds its
+ * whole blocks against eviction until llm_prefix_unpin or the close of the engine, also through
+ * llm_cache_flush. Waits for it as llm_score does, with its errors. Pins may take what a request of
+ * max_context_tokens leaves of kv_tokens, so that none ever waits for them; shared blocks count
+ * once. LLM_RESOURCE_EXHAUSTED: beyond that, or 1024 pins; LLM_INVALID_ARGUMENT: among others a
+ * prefix shorter than a block; LLM_FAILED_PRECONDITION: an engine without prefix cache. */
+LLM_API llm_status llm_prefix_pin(llm_engine* engine, const llm_prefix* prefix, llm_pin_id* id);
+/* Its blocks are cached ones from the next step on. Never waits. LLM_NOT_FOUND: no such pin;
+ * LLM_FAILED_PRECONDITION after shutdown. */
+LLM_API llm_status llm_prefix_unpin(llm_engine* engine, llm_pin_id id);
+
+/* ---- Embeddings ---- */
+
+#define LLM_POOLING_MEAN 1 /* of all tokens, bos included */
+#define LLM_POOLING_LAST 2 /* the last token's */
+
+typedef struct llm_embed_request {
+  uint32_t struct_size;
+  uint32_t parse_special; /* switch, default off: control tokens in `text` become ids */
+  /* Exactly one of the two. */
+  llm_string text;    /* tokenized with the bos and eos that the model asks for */
+  const int32_t* ids; /* taken as they are */
+  size_t num_ids;
+  uint32_t pooling; /* LLM_POOLING_*; default mean: files do not say which they were trained for */
+  uint32_t normalize; /* switch, default on: to length 1, so that a dot product is the cosine */
+  int32_t priority;   /* as of llm_request */
+  uint32_t reserved;
+} llm_embed_request;
+
+static inline void llm_embed_request_init(llm_embed_request* request) {
+  memset(request, 0, sizeof(*request));
+  request->struct_size = (uint32_t)sizeof(*request);
+}
+
+/* Computes the hidden states of a text (of the last layer, after the final norm), pools them into
+ * one vector, and waits for it, as llm_score does and with its errors. Every model that opens
+ * serves it. *count is hidden_size of llm_model_info, of which min(*count, capacity) are written;
+ * `values` may be NULL with capacity 0. */
+LLM_API llm_status llm_embed(llm_engine* engine, const llm_embed_request* request, float* values,
+                             size_t capacity, size_t* count);
+
 /* ---- Counters ---- */
 
 typedef struct llm_metrics_snapshot {
@@ -541,12 +720,12 @@ typedef struct llm_metrics_snapshot {
   uint64_t preemptions_total;
   uint64_t evicted_blocks_total;
   uint64_t submitted_requests_total;
-  uint64_t finished_requests_total; /* the next four are parts of it */
+  uint64_t finished_requests_total; /* the next four are parts of it; choices end as one request */
   uint64_t cancelled_requests_total;
   uint64_t deadline_requests_total;
   uint64_t rejected_requests_total; /* refused at submit: not in finished */
   uint64_t failed_requests_total;
-  uint64_t queue_ns_total; /* of requests that were scheduled */
+  uint64_t queue_ns_total; /* of requests that ended, as in their stats */
   uint64_t ttft_ns_total;  /* of requests that got a token */
   uint64_t ttft_requests_total;
   uint64_t step_ns_total;
@@ -579,6 +758,19 @@ typedef struct llm_metrics_snapshot {
                                                next two, all */
   uint64_t deadline_prefill_requests_total; /* before the first token */
   uint64_t deadline_decode_requests_total;
+  uint64_t request_prefill_ns_total; /* these four as queue_ns_total */
+  uint64_t request_stall_ns_total;
+  uint64_t request_decode_ns_total;
+  uint64_t request_deliver_ns_total;
+  uint64_t weight_bytes_read_total; /* predicted by arithmetic, failed steps included: each weight
+                                       once a step */
+  uint64_t kv_bytes_read_total;     /* likewise: for each chunk, the keys and values it sees once */
+  uint64_t kv_bytes_written_total; /* activations, which stay in caches, are in none of the three */
+  uint64_t memory_bandwidth_current; /* bytes per second that the engine's threads read weights at,
+                                        measured at open in some 4 ms; 0: under 16 MiB of weights */
+  uint64_t engine_open_ns;           /* what llm_engine_open took */
+  uint64_t calibrate_ns;             /* within it: choosing the step budget */
+  uint64_t pinned_blocks_current;    /* of llm_prefix_pin; part of held_blocks_current */
 } llm_metrics_snapshot;
 
 static inline void llm_metrics_snapshot_init(llm_metrics_snapshot* metrics) {
@@ -592,12 +784,16 @@ LLM_API llm_status llm_metrics(const llm_engine* engine, llm_metrics_snapshot* m
 #define LLM_HISTOGRAM_STEP_SEQUENCES 1   /* the batch that a step achieved */
 #define LLM_HISTOGRAM_QUEUE_TIME 2       /* ns; submit to first scheduled, of requests that ended */
 #define LLM_HISTOGRAM_TTFT 3             /* ns; submit to first token */
-#define LLM_HISTOGRAM_TOKEN_GAP 4        /* ns; between two tokens of a request */
+#define LLM_HISTOGRAM_TOKEN_GAP 4        /* ns; between two tokens of a request, or of a choice */
 #define LLM_HISTOGRAM_COMPLETION_TIME 5  /* ns; submit to end, whatever the reason */
 #define LLM_HISTOGRAM_PREFILL_TIME 6     /* ns; first scheduled to first token */
 #define LLM_HISTOGRAM_DECODE_TIME 7      /* ns; first token to end */
 #define LLM_HISTOGRAM_PROMPT_TOKENS 8    /* of a request that ended */
 #define LLM_HISTOGRAM_GENERATED_TOKENS 9 /* likewise */
+#define LLM_HISTOGRAM_RETAINED_TOKENS                                                           \
+  10 /* computed tokens that a running request left findable in the prefix cache when it ended, \
+        was preempted or paused */
+#define LLM_HISTOGRAM_VICTIM_TOKENS 11 /* computed tokens of a preempted request */
 
 typedef struct llm_histogram {
   uint32_t struct_size;
@@ -624,9 +820,76 @@ LLM_API llm_status llm_metrics_histogram(const llm_engine* engine, uint32_t whic
 LLM_API llm_status llm_metrics_text(const llm_engine* engine, char* text, size_t capacity,
                                     size_t* size);
 
+/* One step, as the engine's clock and its plan saw it. A chunk of one token behind the prompt is a
+ * decode, any other a prefill, also when it recomputes. Contexts count keys: the chunk's own and
+ * all before it. */
+typedef struct llm_step_record {
+  uint64_t index; /* from 0, without gaps but for those that were overwritten */
+  int64_t begin_ns;
+  int64_t end_ns;     /* before its FINISHED events left */
+  int64_t forward_ns; /* in the model */
+  int64_t host_ns;    /* the rest */
+  uint32_t failed;    /* 1: it was rolled back, and what it computed does not count */
+  uint32_t preemptions;
+  uint32_t prefill_sequences;
+  uint32_t decode_sequences; /* as many decode tokens */
+  uint32_t prefill_tokens;
+  uint32_t generated_tokens;
+  uint64_t prefill_tokens_squared; /* sum of squares over the chunks, for a variance */
+  uint64_t prefill_context_tokens;
+  uint64_t decode_context_tokens;
+  uint64_t decode_context_tokens_squared;
+  uint32_t waiting_prefill_sequences; /* in no step, without a token yet */
+  uint32_t waiting_decode_sequences;  /* preempted or paused, with tokens */
+  uint64_t waiting_prefill_tokens;    /* known ones of those: to compute or to find in the cache */
+  uint64_t waiting_decode_tokens;
+  uint32_t free_blocks; /* these three at its end */
+  uint32_t held_blocks;
+  uint32_t cached_blocks;
+  uint32_t reserved;
+  uint64_t weight_bytes_read; /* as in llm_metrics_snapshot */
+  uint64_t kv_bytes_read;
+  uint64_t kv_bytes_written;
+} llm_step_record;
+
+#define LLM_RECORD_ENQUEUED 1 /* tokens: of the prompt */
+#define LLM_RECORD_REJECTED 2 /* id 0; detail: the status of the submit */
+#define LLM_RECORD_ADMITTED 3 /* scheduled for the first time; tokens: known */
+#define LLM_RECORD_CACHED 4   /* tokens: found in the prefix cache when admitted or resumed */
+#define LLM_RECORD_PREFILL_CHUNK \
+  5                            /* tokens: computed by a step that held; detail: from which one on */
+#define LLM_RECORD_TOKENS 6    /* tokens: generated */
+#define LLM_RECORD_PREEMPTED 7 /* tokens: computed ones; detail: of these, left in the cache */
+#define LLM_RECORD_PAUSED 8    /* likewise; for its slow reader */
+#define LLM_RECORD_RESUMED 9   /* tokens: known */
+#define LLM_RECORD_FINISHED 10 /* tokens: generated; detail: LLM_FINISH_* */
+#define LLM_RECORD_STEP_FAILED 11 /* id 0; tokens: of the step; detail: its llm_status */
+
+typedef struct llm_request_record {
+  uint64_t index;  /* as of llm_step_record */
+  int64_t time_ns; /* when it happened: records stand in the order in which they were made */
+  llm_request_id id;
+  uint32_t kind; /* LLM_RECORD_* */
+  uint32_t tokens;
+  int64_t detail; /* else 0 */
+} llm_request_record;
+
+/* Copies up to `capacity` records, of the last 2,048 steps, and moves *cursor behind them: begin
+ * with 0 and pass it on. *cursor jumps over records that were overwritten since. Element i is
+ * written at records + i * record_size bytes. Always on; never waits for the engine, nor it for a
+ * reader; each reader has its own cursor. Nothing new: LLM_OK with *count 0. */
+LLM_API llm_status llm_steps_read(const llm_engine* engine, uint64_t* cursor,
+                                  llm_step_record* records, size_t record_size, size_t capacity,
+                                  size_t* count);
+/* Likewise, of the last 8,192 events of requests. */
+LLM_API llm_status llm_records_read(const llm_engine* engine, uint64_t* cursor,
+                                    llm_request_record* records, size_t record_size,
+                                    size_t capacity, size_t* count);
+
 /* Records steps with their parts, requests with their stages, submits and callbacks, until
  * llm_trace_stop or the close of the engine writes them to the file at `path`, which is created or
- * emptied now, as Chrome's trace format (JSON; Perfetto opens it). Requests appear when they end.
+ * emptied now, as Chrome's trace format (JSON; Perfetto opens it). Requests appear when they end,
+ * a choice on the track of its request's id + choice * 2^40.
  * Holds up to 128 Ki spans in some 12 MB; later ones are counted in otherData.dropped_spans.
  * LLM_FAILED_PRECONDITION: one is running; LLM_NOT_FOUND, LLM_PERMISSION_DENIED, ...: the path. */
 LLM_API llm_status llm_trace_start(llm_engine* engine, const char* path, size_t path_size);
