@@ -10,6 +10,8 @@
  *           when its unknown bytes are zero, else LLM_UNIMPLEMENTED; so are reserved fields.
  * Strings   UTF-8, pointer and size. Inputs are copied before return.
  * Threads   Every call is safe from any thread, except where its comment narrows that.
+ * Signals   The library installs no handler. Its threads block all but SIGPROF and those that mean a fault of
+ *           their own.
  * Fork      A child process must not use handles made before the fork; it may open its own.
  * Stability Within an ABI major nothing is removed, renumbered or reordered; things are only appended.
  */
