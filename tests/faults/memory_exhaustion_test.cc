@@ -1,80 +1,15 @@
 // Any allocation of the process may fail, in any call: the call fails cleanly or works, the engine
 // serves the next request with the right tokens, and nothing leaks.
-#include <gtest/gtest.h>
-#include <inlay/llm.h>
+#include "tests/faults/memory_exhaustion.h"
 
-#include <algorithm>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <string>
-#include <vector>
-
-#include "tests/faults/fault_malloc.h"
-#include "tests/faults/tiny_host.h"
+#include <iterator>
 
 namespace llm {
 namespace {
 
-bool CleanFailure(llm_status status) {
-  return status == LLM_RESOURCE_EXHAUSTED || status == LLM_INTERNAL;
-}
-
-class MemoryExhaustionTest : public testing::Test {
+// One engine's life, with faults in the middle.
+class EngineLifeTest : public MemoryExhaustionTest {
  protected:
-  static void SetUpTestSuite() {
-    ASSERT_EQ(OpenTinyModel(&model_), LLM_OK) << llm_last_error();
-    llm_engine* engine = nullptr;
-    ASSERT_EQ(OpenTinyEngine(model_, LLM_DRIVE_MANUAL, &engine), LLM_OK) << llm_last_error();
-    Answer other;
-    const llm_request request = TinyRequest();
-    ASSERT_EQ(llm_submit(engine, &request, &expected_.id), LLM_OK);
-    ReadUntilFinished(engine, LLM_DRIVE_MANUAL, &expected_, &other);
-    ASSERT_EQ(llm_engine_close(engine), LLM_OK);
-    ASSERT_EQ(expected_.num_ids, size_t{kTinyTokens});
-  }
-  static void TearDownTestSuite() { llm_model_release(model_); }
-
-  static void ExpectRight(const Answer& answer) {
-    EXPECT_EQ(answer.num_finished, 1);
-    EXPECT_TRUE(answer.status == LLM_OK || CleanFailure(answer.status)) << answer.status;
-    EXPECT_TRUE(answer.status != LLM_OK || answer.num_ids == size_t{kTinyTokens});
-    EXPECT_TRUE(std::equal(answer.ids, answer.ids + answer.num_ids, expected_.ids));
-  }
-  static void ExpectServes(llm_engine* engine, uint32_t drive) {
-    Answer answer, other;
-    const llm_request request = TinyRequest();
-    ASSERT_EQ(llm_submit(engine, &request, &answer.id), LLM_OK) << llm_last_error();
-    ReadUntilFinished(engine, drive, &answer, &other);
-    EXPECT_EQ(answer.status, LLM_OK);
-    ExpectRight(answer);
-  }
-
-  // Runs `body` with allocation n failing, for every n.
-  template <typename Body>
-  static void ForEachAllocation(const char* name, Body body) {
-    for (int i = 0; i < 2; ++i) body(int64_t{1} << 40);  // warms up what stays, and counts
-    const int64_t total = NumAllocationsSeen();
-    int64_t live = NumLiveAllocations();
-    int64_t runs = 0, failed = 0;
-    for (int64_t first = 0; first < total && !HasFailure(); ++first, ++runs) {
-      SCOPED_TRACE(testing::Message() << "allocation " << first << " of " << total);
-      body(first);
-      failed += NumAllocationsFailed();
-      // What an error path loads once stays; what is lost again the second time leaks.
-      if (NumLiveAllocations() > live) {
-        live = NumLiveAllocations();
-        body(first);
-        EXPECT_LE(NumLiveAllocations(), live);
-      }
-      live = NumLiveAllocations();
-    }
-    std::printf("%s: %lld runs over %lld allocations, %lld failures injected\n", name,
-                static_cast<long long>(runs), static_cast<long long>(total),
-                static_cast<long long>(failed));
-  }
-
-  // One engine's life, with faults in the middle.
   static void RunEngine(uint32_t drive, int64_t first) {
     llm_engine* engine = nullptr;
     Answer plain, rich;
@@ -131,13 +66,7 @@ class MemoryExhaustionTest : public testing::Test {
     llm_cache_flush(engine);
     llm_trace_stop(engine);
   }
-
-  static llm_model* model_;
-  static Answer expected_;
 };
-
-llm_model* MemoryExhaustionTest::model_ = nullptr;
-Answer MemoryExhaustionTest::expected_;
 
 TEST_F(MemoryExhaustionTest, AModelOpensOrFailsCleanly) {
   ForEachAllocation("model open", [](int64_t first) {
@@ -152,11 +81,11 @@ TEST_F(MemoryExhaustionTest, AModelOpensOrFailsCleanly) {
   });
 }
 
-TEST_F(MemoryExhaustionTest, AnEngineThatTheHostDrivesServesTheNextRequest) {
+TEST_F(EngineLifeTest, AnEngineThatTheHostDrivesServesTheNextRequest) {
   ForEachAllocation("manual engine", [](int64_t first) { RunEngine(LLM_DRIVE_MANUAL, first); });
 }
 
-TEST_F(MemoryExhaustionTest, AnEngineWithThreadsServesTheNextRequest) {
+TEST_F(EngineLifeTest, AnEngineWithThreadsServesTheNextRequest) {
   ForEachAllocation("engine with threads",
                     [](int64_t first) { RunEngine(LLM_DRIVE_THREADS, first); });
 }

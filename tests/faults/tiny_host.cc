@@ -25,6 +25,7 @@ llm_engine_options TinyEngineOptions(uint32_t drive) {
   options.drive = drive;
   options.num_threads = 2;
   options.kv_tokens = 256;
+  options.max_context_tokens = 192;
   options.max_step_tokens = 64;
   options.max_sequences = 4;
   return options;
