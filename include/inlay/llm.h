@@ -272,7 +272,8 @@ LLM_API llm_status llm_detokenize(const llm_model* model, const int32_t* ids, si
 /* Renders the chat template of the model file. `chat` is JSON: an array of messages, or an object
  * with "messages" and further template variables ("tools", "add_generation_prompt" (default true),
  * ...). *size as above. LLM_FAILED_PRECONDITION: the model has no chat template, or one that does
- * not parse, with the reason; LLM_INVALID_ARGUMENT: bad JSON, or the template refuses it. */
+ * not parse, with the reason; LLM_INVALID_ARGUMENT: bad JSON, or the template refuses it;
+ * LLM_RESOURCE_EXHAUSTED: it takes more steps, depth or memory than a template may. */
 LLM_API llm_status llm_chat_render(const llm_model* model, const char* chat, size_t chat_size,
                                    char* text, size_t capacity, size_t* size);
 
