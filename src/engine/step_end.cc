@@ -99,11 +99,15 @@ void StepLoop::CountEnd(const ActiveRequest& request, const FinishRecord& finish
 
 void StepLoop::CountTimes(const ActiveRequest& request, const RequestStats& stats) {
   RequestTimes& totals = counters_.request_ns_total;
-  totals.queue_ns += stats.queue_ns;
-  totals.prefill_ns += stats.prefill_ns;
-  totals.stall_ns += stats.stall_ns;
-  totals.decode_ns += stats.decode_ns;
-  totals.deliver_ns += stats.deliver_ns;
+  // Unsigned, as it is told: with a clock that jumps by centuries the sum of a few wraps.
+  const auto add = [](int64_t* total, int64_t ns) {
+    *total = static_cast<int64_t>(static_cast<uint64_t>(*total) + static_cast<uint64_t>(ns));
+  };
+  add(&totals.queue_ns, stats.queue_ns);
+  add(&totals.prefill_ns, stats.prefill_ns);
+  add(&totals.stall_ns, stats.stall_ns);
+  add(&totals.decode_ns, stats.decode_ns);
+  add(&totals.deliver_ns, stats.deliver_ns);
   Histograms& histograms = counters_.histograms;
   histograms.AddTime(HistogramId::kQueueTime, stats.queue_ns);
   histograms.AddTime(HistogramId::kCompletionTime, stats.total_ns);
