@@ -14,7 +14,6 @@ namespace {
 absl::Status TranslatePrefix(const llm_prefix* given, RequestSpec* spec) {
   llm_prefix c;
   LLM_RETURN_IF_ERROR(ReadStruct("llm_prefix", given, &c));
-  if (c.reserved != 0) return absl::UnimplementedError("reserved: reserved for a later version");
   llm_request request;
   llm_request_init(&request);
   request.parse_special = c.parse_special;
@@ -24,6 +23,8 @@ absl::Status TranslatePrefix(const llm_prefix* given, RequestSpec* spec) {
   request.num_prompt_ids = c.num_prompt_ids;
   request.cache_salt = c.cache_salt;
   request.priority = c.priority;
+  request.literal_content = c.literal_content;
+  request.adapter_id = c.adapter_id;
   return TranslateRequest(&request, spec);
 }
 

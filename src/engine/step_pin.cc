@@ -1,4 +1,6 @@
 // Commit of chunks that complete a prefix to be pinned.
+#include <new>
+
 #include "src/engine/step_loop.h"
 
 namespace llm {
@@ -10,8 +12,12 @@ void StepLoop::CommitPins(const std::vector<ScheduledChunk>& chunks) {
         request->num_computed_tokens < request->num_tokens()) {
       continue;
     }
-    const absl::Status status = PinPrefix(*request);
-    End(request, status.ok() ? FinishReason::kLength : FinishReason::kRejected, status);
+    try {
+      const absl::Status status = PinPrefix(*request);
+      End(request, status.ok() ? FinishReason::kLength : FinishReason::kRejected, status);
+    } catch (const std::bad_alloc&) {  // before anything was pinned
+      EndOutOfMemory(request);
+    }
   }
 }
 

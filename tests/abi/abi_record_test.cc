@@ -1,4 +1,4 @@
-// llm_steps_read and llm_records_read through the C ABI.
+// llm_step_records_read and llm_request_records_read through the C ABI.
 #include <gmock/gmock.h>
 
 #include <cstring>
@@ -26,15 +26,15 @@ TEST_F(AbiRecordTest, StepsAreReadOnceByEachCursor) {
     uint64_t cursor = 0;
     std::vector<llm_step_record> steps(3);
     size_t count = 0;
-    ASSERT_EQ(llm_steps_read(engine_, &cursor, steps.data(), sizeof(steps[0]), 3, &count), LLM_OK);
+    ASSERT_EQ(llm_step_records_read(engine_, &cursor, steps.data(), sizeof(steps[0]), 3, &count), LLM_OK);
     ASSERT_EQ(count, 3u);
     EXPECT_EQ(steps[0].prefill_tokens, 5u);
     EXPECT_EQ(steps[1].decode_sequences, 1u);
     EXPECT_EQ(steps[2].index, 2u);
-    ASSERT_EQ(llm_steps_read(engine_, &cursor, steps.data(), sizeof(steps[0]), 3, &count), LLM_OK);
+    ASSERT_EQ(llm_step_records_read(engine_, &cursor, steps.data(), sizeof(steps[0]), 3, &count), LLM_OK);
     EXPECT_EQ(count, 1u);
     EXPECT_EQ(cursor, 4u);
-    ASSERT_EQ(llm_steps_read(engine_, &cursor, steps.data(), sizeof(steps[0]), 3, &count), LLM_OK);
+    ASSERT_EQ(llm_step_records_read(engine_, &cursor, steps.data(), sizeof(steps[0]), 3, &count), LLM_OK);
     EXPECT_EQ(count, 0u);
   }
 }
@@ -44,7 +44,7 @@ TEST_F(AbiRecordTest, RecordsLieRecordSizeApart) {
   std::vector<char> bytes(kApart * 8, 'x');
   uint64_t cursor = 0;
   size_t count = 0;
-  ASSERT_EQ(llm_records_read(engine_, &cursor, reinterpret_cast<llm_request_record*>(bytes.data()),
+  ASSERT_EQ(llm_request_records_read(engine_, &cursor, reinterpret_cast<llm_request_record*>(bytes.data()),
                              kApart, 8, &count),
             LLM_OK)
       << llm_last_error();
@@ -68,17 +68,17 @@ TEST_F(AbiRecordTest, AWrongArgumentIsRefused) {
   llm_step_record step;
   llm_request_record record;
   size_t count = 0;
-  EXPECT_EQ(llm_steps_read(nullptr, &cursor, &step, sizeof(step), 1, &count), LLM_INVALID_ARGUMENT);
-  EXPECT_EQ(llm_steps_read(engine_, nullptr, &step, sizeof(step), 1, &count), LLM_INVALID_ARGUMENT);
-  EXPECT_EQ(llm_steps_read(engine_, &cursor, nullptr, sizeof(step), 1, &count),
+  EXPECT_EQ(llm_step_records_read(nullptr, &cursor, &step, sizeof(step), 1, &count), LLM_INVALID_ARGUMENT);
+  EXPECT_EQ(llm_step_records_read(engine_, nullptr, &step, sizeof(step), 1, &count), LLM_INVALID_ARGUMENT);
+  EXPECT_EQ(llm_step_records_read(engine_, &cursor, nullptr, sizeof(step), 1, &count),
             LLM_INVALID_ARGUMENT);
-  EXPECT_EQ(llm_steps_read(engine_, &cursor, &step, sizeof(step), 1, nullptr),
+  EXPECT_EQ(llm_step_records_read(engine_, &cursor, &step, sizeof(step), 1, nullptr),
             LLM_INVALID_ARGUMENT);
-  EXPECT_EQ(llm_steps_read(engine_, &cursor, &step, sizeof(step), 0, &count), LLM_INVALID_ARGUMENT);
+  EXPECT_EQ(llm_step_records_read(engine_, &cursor, &step, sizeof(step), 0, &count), LLM_INVALID_ARGUMENT);
   for (const size_t size : {size_t{0}, sizeof(step) - 8, sizeof(step) + 1, size_t{1} << 20}) {
-    EXPECT_EQ(llm_steps_read(engine_, &cursor, &step, size, 1, &count), LLM_INVALID_ARGUMENT);
+    EXPECT_EQ(llm_step_records_read(engine_, &cursor, &step, size, 1, &count), LLM_INVALID_ARGUMENT);
   }
-  EXPECT_EQ(llm_records_read(engine_, &cursor, &record, sizeof(record) - 8, 1, &count),
+  EXPECT_EQ(llm_request_records_read(engine_, &cursor, &record, sizeof(record) - 8, 1, &count),
             LLM_INVALID_ARGUMENT);
   EXPECT_THAT(llm_last_error(), testing::HasSubstr("record_size"));
   EXPECT_EQ(cursor, 0u);

@@ -781,7 +781,7 @@ pub struct llm_request_record {
     pub detail: i64,
 }
 extern "C" {
-    pub fn llm_steps_read(
+    pub fn llm_step_records_read(
         engine: *const llm_engine,
         cursor: *mut u64,
         records: *mut llm_step_record,
@@ -791,7 +791,7 @@ extern "C" {
     ) -> llm_status;
 }
 extern "C" {
-    pub fn llm_records_read(
+    pub fn llm_request_records_read(
         engine: *const llm_engine,
         cursor: *mut u64,
         records: *mut llm_request_record,

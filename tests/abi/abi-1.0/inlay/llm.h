@@ -878,11 +878,11 @@ typedef struct llm_request_record {
  * with 0 and pass it on. *cursor jumps over records that were overwritten since. Element i is
  * written at records + i * record_size bytes. Always on; never waits for the engine, nor it for a
  * reader; each reader has its own cursor. Nothing new: LLM_OK with *count 0. */
-LLM_API llm_status llm_steps_read(const llm_engine* engine, uint64_t* cursor,
+LLM_API llm_status llm_step_records_read(const llm_engine* engine, uint64_t* cursor,
                                   llm_step_record* records, size_t record_size, size_t capacity,
                                   size_t* count);
 /* Likewise, of the last 8,192 events of requests. */
-LLM_API llm_status llm_records_read(const llm_engine* engine, uint64_t* cursor,
+LLM_API llm_status llm_request_records_read(const llm_engine* engine, uint64_t* cursor,
                                     llm_request_record* records, size_t record_size,
                                     size_t capacity, size_t* count);
 
