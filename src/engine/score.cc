@@ -89,6 +89,10 @@ absl::Status Engine::WaitForFinish(const RequestSpec& spec, uint64_t id) {
     if (stepped.ok()) continue;
     if (spec.score != nullptr) spec.score->Abandon();
     (void)Cancel(id);
+    // The one who shuts down may not have come to end the requests yet.
+    if (absl::IsFailedPrecondition(stepped) && queue_.closed()) {
+      return absl::CancelledError("cancelled: the engine shuts down");
+    }
     return stepped;
   }
 }
