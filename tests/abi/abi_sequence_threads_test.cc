@@ -56,7 +56,8 @@ void Storm::Open() {
   const llm_host host = slot_.host.Hooks(random() % 2 != 0, false);
   options.host = &host;
   options.num_threads = 1 + static_cast<uint32_t>(random() % 2);
-  options.kv_tokens = 96u << random() % 3;
+  options.kv_tokens = 112 + 16 * (random() % 16);
+  options.max_context_tokens = 112;
   options.max_step_tokens = 1 + static_cast<uint32_t>(random() % 64);
   options.max_sequences = 1 + static_cast<uint32_t>(random() % 6);
   options.max_pending_bytes = random() % 2 != 0 ? 1 + random() % 64 : 0;

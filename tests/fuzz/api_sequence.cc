@@ -68,7 +68,8 @@ void World::Open(SequenceEngine* slot) {
   options.drive = LLM_DRIVE_MANUAL;
   options.kv_dtype = LLM_KV_F16;
   options.num_threads = 1 + bytes_.Below(3);
-  options.kv_tokens = uint64_t{96} << bytes_.Below(3);
+  options.kv_tokens = 112 + 16 * bytes_.Below(16);
+  options.max_context_tokens = 112;  // what pins leave is for one such request
   options.max_step_tokens = 1 + bytes_.Below(64);
   options.max_sequences = 1 + bytes_.Below(6);
   options.max_queued_requests = 2 + bytes_.Below(30);
@@ -254,9 +255,11 @@ void World::Wait(SequenceEngine* slot, uint32_t which) {
 }
 
 void World::Step(SequenceEngine* slot) {
-  uint32_t worked = 0;
-  const llm_status status = llm_engine_step(slot->engine, &worked);
-  SEQUENCE_CHECK(status == LLM_OK || status == LLM_FAILED_PRECONDITION || status == LLM_INTERNAL);
+  for (uint32_t left = 1 + bytes_.Below(8); left > 0; --left) {
+    const llm_status status = llm_engine_step(slot->engine, nullptr);
+    SEQUENCE_CHECK(status == LLM_OK || status == LLM_FAILED_PRECONDITION || status == LLM_INTERNAL);
+    slot->shut_down |= status == LLM_INTERNAL;
+  }
 }
 
 void World::Poll(llm_queue* queue, size_t capacity, SequenceEngine* slot) {
@@ -308,6 +311,7 @@ void World::ActOnHost(SequenceEngine* slot) {
 void World::Act(SequenceEngine* slot) {
   const uint32_t what = bytes_.Below(32);
   if (slot->engine == nullptr) return depth_ == 0 ? Open(slot) : void();
+  if (slot->shut_down && depth_ == 0 && bytes_.Below(4) == 0) return Close(slot);
   if (what < 8) return Submit(slot);
   if (what < 15) return Step(slot);
   if (what < 18) return Poll(what == 17 ? nullptr : queues_[what - 15], 1 + bytes_.Below(8), slot);

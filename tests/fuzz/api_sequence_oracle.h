@@ -22,7 +22,7 @@
 
 namespace llm {
 
-inline constexpr uint32_t kOracleTokens = 24;
+inline constexpr uint32_t kOracleTokens = 56;
 inline constexpr uint32_t kNumPrompts = 8;
 
 // Prompts of 2 to 51 tokens; 0 to 3 and 4 to 7 begin alike.
