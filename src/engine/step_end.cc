@@ -155,8 +155,8 @@ void StepLoop::PushDeltas() {
 // reader sleeps, and finds most of them in the prefix cache when it comes back.
 void StepLoop::PauseIfSlow(ActiveRequest* request) {
   Outbox* outbox = request->outbox.get();
-  if (!request->open() || !healthy() || outbox->pending_bytes.load() <= options_.max_pending_bytes)
-    return;
+  if (!request->open() || !healthy() || request->paused) return;  // paused: touched twice
+  if (outbox->pending_bytes.load() <= options_.max_pending_bytes) return;
   Unschedule(request);
   log_.Add(RecordKind::kPaused, request->request.id, request->num_computed_tokens,
            request->stats.num_retained_tokens, laps_.last_ns());
