@@ -886,11 +886,12 @@ LLM_API llm_status llm_records_read(const llm_engine* engine, uint64_t* cursor,
                                     llm_request_record* records, size_t record_size,
                                     size_t capacity, size_t* count);
 
-/* Records steps with their parts, requests with their stages, submits and callbacks, until
- * llm_trace_stop or the close of the engine writes them to the file at `path`, which is created or
- * emptied now, as Chrome's trace format (JSON; Perfetto opens it). Requests appear when they end,
- * a choice on the track of its request's id + choice * 2^40.
- * Holds up to 128 Ki spans in some 12 MB; later ones are counted in otherData.dropped_spans.
+/* Records steps with their parts, ops on each worker, requests with their stages, submits and
+ * callbacks, until llm_trace_stop or the close of the engine writes them to the file at `path`,
+ * which is created or emptied now, as Chrome's trace format (JSON; Perfetto opens it). Requests
+ * appear when they end, a choice on the track of its request's id + choice * 2^40. Holds up to
+ * 128 Ki spans and 512 Ki ops (some 1,000 steps) in some 25 MB; later ones are counted in
+ * otherData.dropped_spans.
  * LLM_FAILED_PRECONDITION: one is running; LLM_NOT_FOUND, LLM_PERMISSION_DENIED, ...: the path. */
 LLM_API llm_status llm_trace_start(llm_engine* engine, const char* path, size_t path_size);
 /* LLM_FAILED_PRECONDITION: none is running; LLM_DATA_LOSS: the file is incomplete (a full disk). */

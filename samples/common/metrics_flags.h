@@ -1,4 +1,4 @@
-// --metrics-file and --metrics-socket, and what they start.
+// --metrics-file, --metrics-socket and --trace, and what they start.
 #pragma once
 
 #include <inlay/llm.hpp>
@@ -10,11 +10,12 @@
 namespace tools {
 
 struct MetricsFlags {
-  std::string file, socket;  // empty: none
+  std::string file, socket, trace;  // empty: none
 };
 void AddMetricsFlags(MetricsFlags* flags, FlagTable* table);
 
-// Offers the engine's counters while it lives; the engine outlives it.
+// Offers the engine's counters while it lives, and starts the trace that the engine's close writes;
+// the engine outlives it.
 class MetricsExport {
  public:
   // Exits with a message when it cannot.

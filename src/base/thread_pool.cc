@@ -8,8 +8,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "src/base/affinity.h"
+#include "src/base/clock.h"
 #include "src/base/float_state.h"
 #include "src/base/status_macros.h"
+#include "src/base/trace.h"
 
 namespace llm {
 namespace {
@@ -67,7 +69,8 @@ ThreadPool::~ThreadPool() {
 void ThreadPool::ParallelFor(int num_tasks, Task task) {
   if (num_tasks <= 0) return;
   if (options_.num_threads == 1 || num_tasks == 1) {
-    for (int i = 0; i < num_tasks; ++i) task(i, 0);
+    next_task_.store(0, std::memory_order_relaxed);
+    RunTasks(task, num_tasks, 0);
     return;
   }
   if (executor_ != nullptr) {
@@ -100,7 +103,25 @@ void ThreadPool::ParallelFor(int num_tasks, Task task) {
   }
 }
 
+void ThreadPool::SetTrace(TraceRecorder* trace, const Clock* clock) {
+  trace->SetWorkers(options_.num_threads);
+  trace_ = trace;
+  clock_ = clock;
+}
+
 void ThreadPool::RunTasks(const Task& task, int num_tasks, int worker) {
+  if (trace_ == nullptr || !trace_->on()) return RunSomeTasks(task, num_tasks, worker);
+  OpSpan op;
+  op.name = op_;
+  op.begin_ns = clock_->NowNs();
+  const bool late = next_task_.load(std::memory_order_relaxed) >= num_tasks;
+  RunSomeTasks(task, num_tasks, worker);
+  if (late) return;  // it came to see that nothing was left
+  op.end_ns = clock_->NowNs();
+  trace_->AddOp(worker, op);
+}
+
+void ThreadPool::RunSomeTasks(const Task& task, int num_tasks, int worker) {
   for (int i = next_task_.fetch_add(1, std::memory_order_relaxed); i < num_tasks;
        i = next_task_.fetch_add(1, std::memory_order_relaxed)) {
     task(i, worker);

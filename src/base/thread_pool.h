@@ -16,6 +16,9 @@
 
 namespace llm {
 
+class Clock;
+class TraceRecorder;
+
 struct ThreadPoolOptions {
   int num_threads = 1;                // workers, the caller included
   int64_t spin_ns = 50'000;           // how long an idle worker polls before it parks
@@ -37,6 +40,11 @@ class ThreadPool {
 
   int num_threads() const { return options_.num_threads; }
 
+  // While `trace` is on, each job becomes a span on each worker that had a task of it, named by the
+  // latest set_op. Before the first job; both outlive the last.
+  void SetTrace(TraceRecorder* trace, const Clock* clock);
+  void set_op(const char* name) { op_ = name; }  // a literal; by the caller of ParallelFor
+
   // Calls task(i, worker) once for each i in [0, num_tasks), in any order on any worker, and
   // returns when all are done. Tasks must not throw, nor depend on each other's running
   // concurrently. REQUIRES: one caller at a time; not from inside a task.
@@ -47,6 +55,7 @@ class ThreadPool {
   absl::Status StartThreads();
   void WorkerLoop(int worker);
   void RunTasks(const Task& task, int num_tasks, int worker);
+  void RunSomeTasks(const Task& task, int num_tasks, int worker);
   void WaitForJob(uint32_t seen_epoch);
 
   const ThreadPoolOptions options_;
@@ -54,6 +63,9 @@ class ThreadPool {
   std::vector<std::thread> threads_;
   std::mutex mutex_;
   std::condition_variable wake_;
+  TraceRecorder* trace_ = nullptr;
+  const Clock* clock_ = nullptr;
+  const char* op_ = "job";  // written between jobs
   const Task* task_ = nullptr;
   int num_tasks_ = 0;
   std::atomic<uint32_t> epoch_{0};

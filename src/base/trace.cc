@@ -5,8 +5,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -14,14 +16,6 @@
 
 namespace llm {
 namespace {
-
-// Times relative to the first, so that they stay exact as doubles in the reader.
-int64_t FirstNs(absl::Span<const TraceSpan> spans) {
-  int64_t first_ns = spans.empty() ? 0 : spans[0].begin_ns;
-  for (const TraceSpan& span : spans)
-    first_ns = span.begin_ns < first_ns ? span.begin_ns : first_ns;
-  return first_ns;
-}
 
 // Microseconds with their nanoseconds. REQUIRES: ns >= 0.
 std::string Micros(int64_t ns) {
@@ -51,10 +45,22 @@ std::string RequestEvent(const TraceSpan& span, bool begin, int64_t first_ns) {
                       begin ? Args(span) : "{}", "}");
 }
 
+std::string OpEvent(const OpSpan& op, uint32_t thread, int64_t first_ns) {
+  TraceSpan span;
+  span.name = op.name;
+  span.begin_ns = op.begin_ns;
+  span.end_ns = std::max(op.begin_ns, op.end_ns);
+  span.thread = thread;
+  return ThreadEvent(span, first_ns);
+}
+
 // A thread has one name; the first role seen on it wins over those that come after.
-std::string ThreadNames(absl::Span<const TraceSpan> spans) {
-  std::map<uint32_t, const char*> names;
+std::string ThreadNames(absl::Span<const TraceSpan> spans, absl::Span<const uint32_t> workers) {
+  std::map<uint32_t, std::string> names;
   for (const TraceSpan& span : spans) names.emplace(span.thread, span.role);
+  for (size_t i = 0; i < workers.size(); ++i) {
+    if (workers[i] != 0) names.emplace(workers[i], absl::StrCat("worker ", i));
+  }
   std::string out;
   for (const auto& [thread, name] : names) {
     absl::StrAppend(&out, R"({"ph":"M","pid":1,"tid":)", thread,
@@ -63,7 +69,7 @@ std::string ThreadNames(absl::Span<const TraceSpan> spans) {
   return out;
 }
 
-bool Write(std::FILE* file, const std::string& text) {
+bool WriteText(std::FILE* file, const std::string& text) {
   return std::fwrite(text.data(), 1, text.size(), file) == text.size();
 }
 
@@ -78,27 +84,43 @@ std::string RequestEvents(absl::Span<const TraceSpan> spans, int64_t first_ns) {
   return out + RequestEvent(spans[0], false, first_ns) + ",\n";
 }
 
-bool WriteTrace(std::FILE* file, absl::Span<const TraceSpan> spans, uint64_t num_dropped) {
-  const int64_t first_ns = FirstNs(spans);
+}  // namespace
+
+bool TraceRecorder::Write(std::FILE* file, const Contents& contents) {
+  const absl::Span<const TraceSpan> spans = contents.spans;
+  // Times relative to the first, so that they stay exact as doubles in the reader.
+  int64_t first_ns = std::numeric_limits<int64_t>::max();
+  for (const TraceSpan& span : spans) first_ns = std::min(first_ns, span.begin_ns);
+  for (const std::vector<OpSpan>& ops : contents.ops) {
+    for (const OpSpan& op : ops) first_ns = std::min(first_ns, op.begin_ns);
+  }
   bool ok =
-      Write(file, absl::StrCat("{\"displayTimeUnit\":\"ms\",\"otherData\":{\"dropped_spans\":",
-                               num_dropped, "},\"traceEvents\":[\n")) &&
-      Write(file, ThreadNames(spans));
+      WriteText(file, absl::StrCat("{\"displayTimeUnit\":\"ms\",\"otherData\":{\"dropped_spans\":",
+                                   contents.num_dropped, "},\"traceEvents\":[\n")) &&
+      WriteText(file, ThreadNames(spans, contents.op_threads));
   for (size_t begin = 0; ok && begin < spans.size();) {
     size_t end = begin + 1;
     if (spans[begin].id == 0) {
-      ok = Write(file, ThreadEvent(spans[begin], first_ns) + ",\n");
+      ok = WriteText(file, ThreadEvent(spans[begin], first_ns) + ",\n");
     } else {
       while (end < spans.size() && spans[end].id == spans[begin].id) ++end;
-      ok = Write(file, RequestEvents(spans.subspan(begin, end - begin), first_ns));
+      ok = WriteText(file, RequestEvents(spans.subspan(begin, end - begin), first_ns));
     }
     begin = end;
   }
+  for (size_t i = 0; i < contents.ops.size(); ++i) {
+    for (size_t k = 0; ok && k < contents.ops[i].size(); ++k) {
+      ok = WriteText(file, OpEvent(contents.ops[i][k], contents.op_threads[i], first_ns) + ",\n");
+    }
+  }
   // The event without a comma after it, which ends the array.
-  return ok && Write(file, R"({"ph":"M","pid":1,"name":"process_name","args":{"name":"inlay"}}]})");
+  return ok &&
+         WriteText(file, R"({"ph":"M","pid":1,"name":"process_name","args":{"name":"inlay"}}]})");
 }
 
-}  // namespace
+void TraceRecorder::SetWorkers(int num_workers) {
+  while (ops_.size() < static_cast<size_t>(num_workers)) ops_.push_back(std::make_unique<Ops>());
+}
 
 absl::Status TraceRecorder::Start(const std::string& path) {
   std::lock_guard<std::mutex> lock(mutex_);
@@ -107,6 +129,8 @@ absl::Status TraceRecorder::Start(const std::string& path) {
   }
   std::vector<TraceSpan> room;
   room.reserve(max_spans_);
+  std::vector<std::vector<OpSpan>> op_room(ops_.size());
+  for (std::vector<OpSpan>& of_worker : op_room) of_worker.reserve(max_ops_ / ops_.size());
   std::string kept = path;
   std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "we"));
   if (file == nullptr) {
@@ -117,6 +141,12 @@ absl::Status TraceRecorder::Start(const std::string& path) {
   spans_ = std::move(room);
   file_ = std::move(file);
   num_dropped_ = 0;
+  for (size_t i = 0; i < ops_.size(); ++i) {
+    std::lock_guard<std::mutex> ops_lock(ops_[i]->mutex);
+    ops_[i]->spans = std::move(op_room[i]);
+    ops_[i]->num_dropped = 0;
+    ops_[i]->on = true;
+  }
   on_.store(true, std::memory_order_relaxed);
   return absl::OkStatus();
 }
@@ -137,21 +167,46 @@ void TraceRecorder::Add(absl::Span<const TraceSpan> spans) {
   }
 }
 
+void TraceRecorder::AddOp(int worker, const OpSpan& op) {
+  Ops& ops = *ops_[static_cast<size_t>(worker)];
+  std::lock_guard<std::mutex> lock(ops.mutex);
+  if (!ops.on) return;
+  if (ops.spans.size() == ops.spans.capacity()) {
+    ++ops.num_dropped;
+    return;
+  }
+  // Asked once: a system call for each op would cost more than the rest of it.
+  if (ops.thread == 0) ops.thread = static_cast<uint32_t>(syscall(SYS_gettid));
+  ops.spans.push_back(op);
+}
+
+void TraceRecorder::TakeOps(Contents* contents) {
+  for (size_t i = 0; i < ops_.size(); ++i) {
+    std::lock_guard<std::mutex> lock(ops_[i]->mutex);
+    ops_[i]->on = false;
+    contents->ops[i].swap(ops_[i]->spans);
+    contents->op_threads[i] = std::exchange(ops_[i]->thread, 0);
+    contents->num_dropped += ops_[i]->num_dropped;
+  }
+}
+
 absl::Status TraceRecorder::Stop() {
   std::unique_ptr<std::FILE, CloseFile> file;
-  std::vector<TraceSpan> spans;
   std::string path;
-  uint64_t num_dropped = 0;
+  Contents contents;
+  contents.ops.resize(ops_.size());
+  contents.op_threads.resize(ops_.size());
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (file_ == nullptr) return absl::FailedPreconditionError("trace: none was started");
     on_.store(false, std::memory_order_relaxed);
     file = std::move(file_);
-    spans.swap(spans_);
+    contents.spans.swap(spans_);
     path.swap(path_);
-    num_dropped = num_dropped_;
+    contents.num_dropped = num_dropped_;
+    TakeOps(&contents);
   }
-  const bool written = WriteTrace(file.get(), spans, num_dropped);
+  const bool written = Write(file.get(), contents);
   if (std::fclose(file.release()) != 0 || !written) {
     return absl::DataLossError(absl::StrCat("trace: ", path, " could not be written completely"));
   }

@@ -31,12 +31,23 @@ struct TraceSpan {
   TraceArg args[3];
 };
 
+// One worker's share of an op.
+struct OpSpan {
+  const char* name = "";  // a literal of ours
+  int64_t begin_ns = 0;
+  int64_t end_ns = 0;
+};
+
 // Safe from any thread. Off, it costs one relaxed load.
 class TraceRecorder {
  public:
   static constexpr size_t kDefaultMaxSpans = size_t{1} << 17;  // about 12 MB: minutes of steps
 
-  explicit TraceRecorder(size_t max_spans = kDefaultMaxSpans) : max_spans_(max_spans) {}
+  // Of all workers together; as much again, since a step has hundreds.
+  static constexpr size_t kDefaultMaxOps = size_t{1} << 19;
+
+  explicit TraceRecorder(size_t max_spans = kDefaultMaxSpans, size_t max_ops = kDefaultMaxOps)
+      : max_spans_(max_spans), max_ops_(max_ops) {}
   TraceRecorder(const TraceRecorder&) = delete;
   TraceRecorder& operator=(const TraceRecorder&) = delete;
 
@@ -47,6 +58,10 @@ class TraceRecorder {
   // Spans of a request come in one call, the enclosing one first. Allocates nothing. When the room
   // is used up further spans are counted and dropped. Nothing when off.
   void Add(absl::Span<const TraceSpan> spans);
+  // Before the first Start: workers [0, num_workers) will add ops. Worker 0 is the engine's thread.
+  void SetWorkers(int num_workers);
+  // One caller a worker at a time. Allocates nothing; beyond the room ops are counted and dropped.
+  void AddOp(int worker, const OpSpan& op);
   // Writes the file. FAILED_PRECONDITION: off; DATA_LOSS: the file is not complete.
   absl::Status Stop();
 
@@ -55,13 +70,33 @@ class TraceRecorder {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
 
+  // A worker's own, so that workers do not wait for each other; its mutex is for Start and Stop.
+  struct Ops {
+    std::mutex mutex;
+    std::vector<OpSpan> spans;
+    uint32_t thread = 0;  // the first that added one
+    uint64_t num_dropped = 0;
+    bool on = false;
+  };
+  // What a trace holds when it is written.
+  struct Contents {
+    std::vector<TraceSpan> spans;
+    std::vector<std::vector<OpSpan>> ops;  // [workers]
+    std::vector<uint32_t> op_threads;      // [workers]
+    uint64_t num_dropped = 0;
+  };
+  static bool Write(std::FILE* file, const Contents& contents);
+  void TakeOps(Contents* contents);
+
   const size_t max_spans_;
+  const size_t max_ops_;
   std::atomic<bool> on_{false};
   std::mutex mutex_;
   std::string path_;
   std::unique_ptr<std::FILE, CloseFile> file_;
   std::vector<TraceSpan> spans_;
   uint64_t num_dropped_ = 0;
+  std::vector<std::unique_ptr<Ops>> ops_;  // [workers], fixed
 };
 
 }  // namespace llm

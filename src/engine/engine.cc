@@ -39,7 +39,9 @@ Engine::Engine(EngineParts parts, const EngineOptions& options)
       own_queue_(std::make_shared<CompletionQueue>(options.manual)),
       dispatcher_(std::make_shared<CallbackDispatcher>(parts_.clock, &trace_)),
       loop_(LoopOptions(parts_, options), &queue_, parts_.scheduler.get(), parts_.runner.get(),
-            parts_.clock.get(), &trace_, options.logger) {}
+            parts_.clock.get(), &trace_, options.logger) {
+  parts_.runner->SetTrace(&trace_, parts_.clock.get());
+}
 
 Engine::~Engine() {
   queue_.Close();

@@ -7,6 +7,7 @@
 
 #include "src/base/dcheck.h"
 #include "src/base/status_macros.h"
+#include "src/base/thread_pool.h"
 
 namespace llm {
 namespace {
@@ -48,6 +49,11 @@ Decoder::Decoder(const Model* model, const Stream& stream, const DecoderShape& s
   head_forms_ = ReadBy({&model_.weights.head});
 }
 
+const Stream& Decoder::Op(const char* name) const {
+  if (stream_.pool != nullptr) stream_.pool->set_op(name);
+  return stream_;
+}
+
 Decoder::Forms Decoder::ReadBy(std::initializer_list<const PackedWeight*> weights) const {
   Forms forms;
   for (const PackedWeight* weight : weights) {
@@ -71,7 +77,7 @@ absl::Status Decoder::Forward(const Batch& batch, absl::Span<const KvLayerView> 
                                       .token_ids = batch.token_ids,
                                       .scale = config_.embedding_scale,
                                       .out = workspace_.residual},
-                                     stream_));
+                                     Op("embed")));
   LLM_RETURN_IF_ERROR(RopeTables(batch));
   const float* update = nullptr;  // the first layer has nothing to add
   for (size_t layer = 0; layer < forms_.size(); ++layer) {
@@ -88,7 +94,7 @@ absl::Status Decoder::RopeTables(const Batch& batch) {
                                              .inv_freq = config_.ropes[i].inv_freq,
                                              .magnitude = config_.ropes[i].magnitude,
                                              .cos_sin = workspace_.rope_tables[i]},
-                                            stream_));
+                                            Op("rope_table")));
   }
   return absl::OkStatus();
 }
@@ -107,9 +113,9 @@ absl::Status Decoder::Attention(size_t layer, const Batch& batch, const KvLayerV
                                          .weight = weights.attention_norm,
                                          .eps = config_.norm_eps,
                                          .output = normed},
-                                        stream_));
+                                        Op("attention_norm")));
   const LinearOutput qkv[] = {To(weights.q, ws.q), To(weights.k, ws.k), To(weights.v, ws.v)};
-  LLM_RETURN_IF_ERROR(kernels_.linear({.activations = normed, .outputs = qkv}, stream_));
+  LLM_RETURN_IF_ERROR(kernels_.linear({.activations = normed, .outputs = qkv}, Op("qkv")));
   LLM_RETURN_IF_ERROR(
       kernels_.rope_kv_write({.q = ws.q,
                               .k = ws.k,
@@ -125,7 +131,7 @@ absl::Status Decoder::Attention(size_t layer, const Batch& batch, const KvLayerV
                               .cos_sin = ws.rope_tables[static_cast<size_t>(layer_config.rope)],
                               .slot_mapping = group.slot_mapping,
                               .kv = kv},
-                             stream_));
+                             Op("rope_kv_write")));
   const Activations attended = Select(ws.attended, forms_[layer].o, rows);
   LLM_RETURN_IF_ERROR(kernels_.attention({.q = ws.q,
                                           .q_stride = config_.q_size(),
@@ -141,9 +147,9 @@ absl::Status Decoder::Attention(size_t layer, const Batch& batch, const KvLayerV
                                           .output = attended,
                                           .workspace = ws.attention,
                                           .workspace_bytes = ws.attention_bytes},
-                                         stream_));
+                                         Op("attention")));
   const LinearOutput o[] = {To(weights.o, ws.update)};
-  LLM_RETURN_IF_ERROR(kernels_.linear({.activations = attended, .outputs = o}, stream_));
+  LLM_RETURN_IF_ERROR(kernels_.linear({.activations = attended, .outputs = o}, Op("output")));
   return PostNorm(weights.post_attention_norm, rows);
 }
 
@@ -156,18 +162,18 @@ absl::Status Decoder::FeedForward(size_t layer, int64_t rows) {
                                          .weight = weights.ffn_norm,
                                          .eps = config_.norm_eps,
                                          .output = normed},
-                                        stream_));
+                                        Op("ffn_norm")));
   const LinearOutput gate_up[] = {To(weights.gate, ws.gate), To(weights.up, ws.up)};
-  LLM_RETURN_IF_ERROR(kernels_.linear({.activations = normed, .outputs = gate_up}, stream_));
+  LLM_RETURN_IF_ERROR(kernels_.linear({.activations = normed, .outputs = gate_up}, Op("gate_up")));
   const Activations gated = Select(ws.gated, forms_[layer].down, rows);
   LLM_RETURN_IF_ERROR(kernels_.gate({.activation = config_.activation,
                                      .gate = ws.gate,
                                      .up = ws.up,
                                      .input_stride = config_.ffn_size,
                                      .output = gated},
-                                    stream_));
+                                    Op("gate")));
   const LinearOutput down[] = {To(weights.down, ws.update)};
-  LLM_RETURN_IF_ERROR(kernels_.linear({.activations = gated, .outputs = down}, stream_));
+  LLM_RETURN_IF_ERROR(kernels_.linear({.activations = gated, .outputs = down}, Op("down")));
   return PostNorm(weights.post_ffn_norm, rows);
 }
 
@@ -177,7 +183,7 @@ absl::Status Decoder::PostNorm(const float* weight, int64_t rows) {
       .values = workspace_.update, .rows = rows, .cols = config_.hidden_size};
   return kernels_.rms_norm(
       {.input = workspace_.update, .weight = weight, .eps = config_.norm_eps, .output = in_place},
-      stream_);
+      Op("post_norm"));
 }
 
 void Decoder::GatherRows(absl::Span<const int32_t> rows, size_t first) {
@@ -207,11 +213,11 @@ absl::Status Decoder::Head(const Batch& batch, float* logits) {
                                          .weight = model_.weights.output_norm,
                                          .eps = config_.norm_eps,
                                          .output = normed},
-                                        stream_));
+                                        Op("output_norm")));
   if (num_logits == 0) return absl::OkStatus();
   normed = Select(ws.head_normed, head_forms_, static_cast<int64_t>(num_logits));
   const LinearOutput head[] = {To({.weight = model_.weights.head}, logits)};
-  return kernels_.linear({.activations = normed, .outputs = head}, stream_);
+  return kernels_.linear({.activations = normed, .outputs = head}, Op("head"));
 }
 
 }  // namespace llm

@@ -83,6 +83,7 @@ absl::StatusOr<StepLogits> ModelRunner::Execute(const StepPlan& plan) {
 absl::StatusOr<StepLogits> ModelRunner::Measure(int64_t rows) {
   const int64_t vocab_size = model_.config.vocab_size;
   if (rows > 0) {
+    stream_.pool->set_op("row_stats");
     LLM_RETURN_IF_ERROR(model_.kernels->row_stats({.logits = logits_,
                                                    .rows = rows,
                                                    .cols = vocab_size,

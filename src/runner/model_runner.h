@@ -30,6 +30,10 @@ class ModelRunner : public Runner {
   // was changed then.
   absl::StatusOr<StepLogits> Execute(const StepPlan& plan) override;
 
+  void SetTrace(TraceRecorder* trace, const Clock* clock) override {
+    stream_.pool->SetTrace(trace, clock);
+  }
+
   const KvCache& kv_cache() const { return *kv_cache_; }
 
  private:

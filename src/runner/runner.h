@@ -9,6 +9,9 @@
 
 namespace llm {
 
+class Clock;
+class TraceRecorder;
+
 // Logits and hidden states of the rows that the plan asked for, chunk by chunk; valid until the
 // next Execute.
 struct StepLogits {
@@ -30,6 +33,8 @@ class Runner {
   // later step reads has changed, except the contents of slots that the plan itself owns. REQUIRES:
   // plan.num_tokens <= the configured step tokens.
   virtual absl::StatusOr<StepLogits> Execute(const StepPlan& plan) = 0;
+  // Before the first Execute: the ops of a step go to `trace` while it is on.
+  virtual void SetTrace(TraceRecorder* /*trace*/, const Clock* /*clock*/) {}
 };
 
 }  // namespace llm

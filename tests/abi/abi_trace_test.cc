@@ -51,6 +51,8 @@ TEST_F(AbiTest, ATraceHoldsEveryThreadsSpansNested) {
   EXPECT_EQ(trace.Count("submit"), static_cast<size_t>(kCallers * kRequests));
   EXPECT_GE(trace.Count("callback"), static_cast<size_t>(kCallers * kRequests));
   EXPECT_GE(trace.Count("step"), 4u);
+  EXPECT_GE(trace.Count("attention"), trace.Count("forward"));
+  EXPECT_GE(trace.Count("head"), 4u);
   std::multiset<std::string> names;
   for (const auto& [tid, name] : trace.thread_names) names.insert(name);
   EXPECT_EQ(names.count("engine"), 1u);

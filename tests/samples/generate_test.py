@@ -77,6 +77,14 @@ class GenerateTest(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("cannot write the answer", done.stderr)
 
+    def test_a_trace_holds_the_steps_and_the_request(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "trace.json")
+            self.assertEqual(run("--ids", "9,8,7", "--max-tokens", "8", "--ignore-eos", "--trace", path).returncode, 0)
+            with open(path) as file:
+                names = {event["name"] for event in json.load(file)["traceEvents"]}
+        self.assertLessEqual({"step", "forward", "request"}, names)
+
     def test_without_json_the_answer_is_on_stdout_and_stats_on_stderr(self):
         flags = ["--ids", "9,8,7", "--max-tokens", "8", "--ignore-eos"]
         done = run(*flags)

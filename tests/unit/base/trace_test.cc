@@ -6,6 +6,9 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <thread>
 
 namespace llm {
 namespace {
@@ -46,6 +49,33 @@ TEST(TraceRecorderTest, WritesSpansOfThreadsWithTheirNanoseconds) {
   EXPECT_DOUBLE_EQ(step["ts"].get<double>(), 0.007);
   EXPECT_DOUBLE_EQ(step["dur"].get<double>(), 2.043);
   EXPECT_EQ(step["args"]["tokens"], 12);
+}
+
+TEST(TraceRecorderTest, OpsAreOnTheirWorkersTrackAndThoseBeyondTheRoomAreCounted) {
+  TraceRecorder recorder(/*max_spans=*/8, /*max_ops=*/4);
+  recorder.SetWorkers(2);
+  recorder.AddOp(0, {"before", 1, 2});  // off: nothing
+  const std::string path = TracePath("ops");
+  ASSERT_TRUE(recorder.Start(path).ok());
+  recorder.AddOp(0, {"attention", 10, 20});
+  std::thread([&recorder] {
+    for (int i = 0; i < 3; ++i) recorder.AddOp(1, {"head", 10, 30});
+  }).join();
+  ASSERT_TRUE(recorder.Stop().ok());
+  recorder.AddOp(0, {"after", 1, 2});
+  const nlohmann::json trace = ReadTrace(path);
+  std::multiset<std::string> names;
+  std::set<int64_t> threads;
+  for (const nlohmann::json& event : trace["traceEvents"]) {
+    if (event["ph"] == "M") names.insert(event["args"]["name"].get<std::string>());
+    if (event["ph"] != "X") continue;
+    names.insert(event["name"].get<std::string>());
+    threads.insert(event["tid"].get<int64_t>());
+  }
+  EXPECT_EQ(names, (std::multiset<std::string>{"attention", "head", "head", "inlay", "worker 0",
+                                               "worker 1"}));
+  EXPECT_EQ(threads.size(), 2u);
+  EXPECT_EQ(trace["otherData"]["dropped_spans"], 1);
 }
 
 TEST(TraceRecorderTest, ARequestsFirstSpanEnclosesTheOthersInTheFile) {

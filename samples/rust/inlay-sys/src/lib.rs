@@ -32,6 +32,7 @@ versioned! {
     llm_model_info
     llm_model_options
     llm_model_source
+    llm_prefix
     llm_request
     llm_score_request
     llm_tensor_info

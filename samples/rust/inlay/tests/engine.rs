@@ -1,7 +1,7 @@
 //! Scores, counters, traces, shutdown; and that the crate wraps every function of the header.
 mod common;
 
-use inlay::{Code, HistogramKind, ScoreRequest};
+use inlay::{Code, HistogramKind, Prefix, ScoreRequest};
 use std::fs;
 use std::ops::ControlFlow;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -58,6 +58,18 @@ fn a_flush_empties_the_prefix_cache() {
     assert!(cached() > 0);
     engine.flush_cache().unwrap();
     assert_eq!(cached(), 0);
+}
+
+#[test]
+fn a_pinned_prefix_stays_cached_through_a_flush() {
+    let engine = common::manual_engine();
+    let text = "a prompt that is longer than a block of sixteen tokens, so that it is cached";
+    let pin = engine.pin(&Prefix::text(text)).unwrap();
+    engine.flush_cache().unwrap();
+    let answer = engine.submit(&common::request(text, 1)).unwrap().wait().unwrap();
+    assert!(answer.finished.stats.cached_tokens > 0);
+    drop(pin);
+    assert_eq!(engine.pin(&Prefix::ids([1, 2])).unwrap_err().code(), Code::InvalidArgument);
 }
 
 #[test]
