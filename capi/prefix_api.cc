@@ -33,7 +33,9 @@ absl::Status PinPrefix(llm_engine* engine, const llm_prefix* prefix, llm_pin_id*
   LLM_RETURN_IF_NULL(prefix);
   LLM_RETURN_IF_NULL(id);
   RequestSpec spec;
-  LLM_RETURN_IF_ERROR(TranslatePrefix(prefix, &spec));
+  const absl::Status translated = TranslatePrefix(prefix, &spec);
+  if (!translated.ok()) engine->engine->CountRejected(translated.code());
+  LLM_RETURN_IF_ERROR(translated);
   LLM_ASSIGN_OR_RETURN(*id, engine->engine->PinPrefix(std::move(spec)));
   return absl::OkStatus();
 }

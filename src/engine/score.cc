@@ -100,7 +100,12 @@ absl::Status Engine::WaitForFinish(const RequestSpec& spec) {
     const absl::Status polled = spec.queue->Poll(1, options_.manual ? 0 : -1, receive).status();
     if (finished) return result;
     if (stepped.ok()) stepped = polled;
-    if (!stepped.ok()) return stepped;
+    if (stepped.ok()) continue;
+    // The one who shuts down may not have come to end the requests yet.
+    if (absl::IsFailedPrecondition(stepped) && queue_.closed()) {
+      return absl::CancelledError("cancelled: the engine shuts down");
+    }
+    return stepped;
   }
 }
 

@@ -39,6 +39,33 @@ TEST_F(AbiRecordTest, StepsAreReadOnceByEachCursor) {
   }
 }
 
+// The step that ends a prompt which is told has both its last PROMPT rows and the first token.
+TEST_F(AbiRecordTest, ARequestThatToldItsPromptPausesOnce) {
+  llm_engine_options options = EngineOptions(LLM_DRIVE_MANUAL);
+  options.max_pending_bytes = 1;
+  llm_engine* engine = nullptr;
+  ASSERT_EQ(llm_engine_open(model_, &options, &engine), LLM_OK);
+  const std::vector<int32_t> ids(20, 7);
+  llm_request request = Request(ids);
+  request.set = LLM_SET_NUM_PROMPT_LOGPROBS;
+  llm_request_id id = 0;
+  ASSERT_EQ(llm_submit(engine, &request, &id), LLM_OK);
+  ASSERT_EQ(llm_engine_step(engine, nullptr), LLM_OK);
+  uint64_t cursor = 0;
+  size_t count = 0;
+  std::vector<llm_request_record> records(16);
+  ASSERT_EQ(
+      llm_records_read(engine, &cursor, records.data(), sizeof(records[0]), records.size(), &count),
+      LLM_OK);
+  records.resize(count);
+  std::vector<int64_t> left_in_cache;
+  for (const llm_request_record& record : records) {
+    if (record.kind == LLM_RECORD_PAUSED) left_in_cache.push_back(record.detail);
+  }
+  EXPECT_EQ(left_in_cache, std::vector<int64_t>{20});
+  EXPECT_EQ(llm_engine_close(engine), LLM_OK);
+}
+
 TEST_F(AbiRecordTest, RecordsLieRecordSizeApart) {
   constexpr size_t kApart = sizeof(llm_request_record) + 16;
   std::vector<char> bytes(kApart * 8, 'x');
