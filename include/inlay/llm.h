@@ -13,6 +13,8 @@
  *           the library does not know is LLM_INVALID_ARGUMENT; a bit of `set`, LLM_UNIMPLEMENTED.
  * Strings   UTF-8, pointer and size. Inputs are copied before return.
  * Threads   Every call is safe from any thread, except where its comment narrows that.
+ * Signals   The library installs no handler. Its threads block all but SIGPROF and those that mean a fault of
+ *           their own.
  * Fork      A child process must not use handles made before the fork; it may open its own.
  * Targets   64-bit; offsets are the same on all.
  * Stability Within an ABI major nothing is removed, renumbered or reordered; things are only appended.
@@ -274,7 +276,8 @@ LLM_API llm_status llm_detokenize(const llm_model* model, const int32_t* ids, si
 /* Renders the chat template of the model file. `chat` is JSON: an array of messages, or an object
  * with "messages" and further template variables ("tools", "add_generation_prompt" (default true),
  * ...). *size as above. LLM_FAILED_PRECONDITION: the model has no chat template, or one that does
- * not parse, with the reason; LLM_INVALID_ARGUMENT: bad JSON, or the template refuses it. */
+ * not parse, with the reason; LLM_INVALID_ARGUMENT: bad JSON, or the template refuses it;
+ * LLM_RESOURCE_EXHAUSTED: it takes more steps, depth or memory than a template may. */
 LLM_API llm_status llm_chat_render(const llm_model* model, const char* chat, size_t chat_size,
                                    char* text, size_t capacity, size_t* size);
 

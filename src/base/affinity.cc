@@ -4,9 +4,9 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include <system_error>
-
 #include "absl/strings/str_cat.h"
+#include "src/base/library_thread.h"
+#include "src/base/status_macros.h"
 
 namespace llm {
 namespace {
@@ -33,15 +33,14 @@ absl::Status PinThread(int32_t cpu_id, std::thread* thread) {
 absl::Status CheckCpus(absl::Span<const int32_t> cpu_ids) {
   if (cpu_ids.empty()) return absl::OkStatus();
   size_t num_good = 0;
-  try {
-    std::thread probe([&] {
-      while (num_good < cpu_ids.size() && Pin(cpu_ids[num_good], pthread_self())) ++num_good;
-    });
-    probe.join();
-  } catch (const std::system_error& error) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("cpu_ids: cannot create a thread: ", error.what()));
-  }
+  std::thread probe;
+  LLM_RETURN_IF_ERROR(StartThread(
+      "cpu_ids",
+      [&] {
+        while (num_good < cpu_ids.size() && Pin(cpu_ids[num_good], pthread_self())) ++num_good;
+      },
+      &probe));
+  probe.join();
   return num_good == cpu_ids.size() ? absl::OkStatus() : NoSuchCpu(cpu_ids[num_good]);
 }
 

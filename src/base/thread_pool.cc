@@ -4,12 +4,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <system_error>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "src/base/affinity.h"
 #include "src/base/clock.h"
 #include "src/base/float_state.h"
+#include "src/base/library_thread.h"
 #include "src/base/status_macros.h"
 #include "src/base/trace.h"
 
@@ -42,13 +43,11 @@ absl::StatusOr<std::unique_ptr<ThreadPool>> ThreadPool::Create(const ThreadPoolO
 absl::Status ThreadPool::StartThreads() {
   threads_.reserve(static_cast<size_t>(options_.num_threads - 1));
   for (int worker = 1; worker < options_.num_threads; ++worker) {
-    try {
-      threads_.emplace_back([this, worker] { WorkerLoop(worker); });
-    } catch (const std::system_error& error) {
-      return absl::ResourceExhaustedError(absl::StrCat("thread pool: cannot create thread ", worker,
-                                                       " of ", options_.num_threads, ": ",
-                                                       error.what()));
-    }
+    std::thread thread;
+    LLM_RETURN_IF_ERROR(StartThread(
+        absl::StrCat("thread pool: thread ", worker, " of ", options_.num_threads),
+        [this, worker] { WorkerLoop(worker); }, &thread));
+    threads_.push_back(std::move(thread));
     if (options_.cpu_ids.empty()) continue;
     const size_t index = static_cast<size_t>(worker) % options_.cpu_ids.size();
     LLM_RETURN_IF_ERROR(PinThread(options_.cpu_ids[index], &threads_.back()));

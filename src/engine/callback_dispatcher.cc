@@ -1,19 +1,13 @@
 // No lock is held while the host's code runs, so a callback may submit, cancel, and poll.
 #include "src/engine/callback_dispatcher.h"
 
-#include <system_error>
-
-#include "absl/strings/str_cat.h"
+#include "src/base/library_thread.h"
 
 namespace llm {
 
 absl::Status CallbackDispatcher::Start() {
-  try {
-    thread_ = std::thread([this] { ThreadLoop(); });
-  } catch (const std::system_error& error) {
-    return absl::ResourceExhaustedError(absl::StrCat("delivery thread: ", error.what()));
-  }
-  return absl::OkStatus();
+  return StartThread(
+      "delivery thread", [this] { ThreadLoop(); }, &thread_);
 }
 
 void CallbackDispatcher::Stop() {

@@ -2,11 +2,11 @@
 #include "src/engine/engine.h"
 
 #include <algorithm>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "src/base/affinity.h"
+#include "src/base/library_thread.h"
 #include "src/base/status_macros.h"
 
 namespace llm {
@@ -52,11 +52,11 @@ Engine::~Engine() {
 absl::Status Engine::Start() {
   LLM_RETURN_IF_ERROR(dispatcher_->Start());
   gate_.TryEnter();
-  try {
-    thread_ = std::thread([this] { ThreadLoop(); });
-  } catch (const std::system_error& error) {
+  const absl::Status started = StartThread(
+      "engine thread", [this] { ThreadLoop(); }, &thread_);
+  if (!started.ok()) {
     gate_.Leave();
-    return absl::ResourceExhaustedError(absl::StrCat("engine thread: ", error.what()));
+    return started;
   }
   return options_.cpu_id < 0 ? absl::OkStatus() : PinThread(options_.cpu_id, &thread_);
 }

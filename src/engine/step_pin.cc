@@ -15,8 +15,8 @@ void StepLoop::CommitPins(const std::vector<ScheduledChunk>& chunks) {
     try {
       const absl::Status status = PinPrefix(*request);
       End(request, status.ok() ? FinishReason::kLength : FinishReason::kRejected, status);
-    } catch (const std::bad_alloc&) {  // before anything was pinned
-      EndOutOfMemory(request);
+    } catch (const std::bad_alloc&) {
+      EndOutOfMemory(request);  // nothing is pinned: what allocates comes first
     }
   }
 }

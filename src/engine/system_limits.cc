@@ -2,46 +2,69 @@
 // nothing.
 #include "src/engine/system_limits.h"
 
+#include <fcntl.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <fstream>
+#include <cerrno>
 #include <limits>
 #include <optional>
-#include <sstream>
 #include <vector>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 
 namespace llm {
 namespace {
 
+// Throws std::bad_alloc rather than taking a limit that there was no memory to read for none.
 std::optional<std::string> ReadFile(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return std::nullopt;
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return std::nullopt;
+  const absl::Cleanup closer = [fd] { close(fd); };
+  std::string text;
+  char buffer[4096];
+  while (true) {
+    const ssize_t size = read(fd, buffer, sizeof(buffer));
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) return std::nullopt;
+    if (size == 0) return text;
+    text.append(buffer, static_cast<size_t>(size));
+  }
 }
 
-// The leading number of a file; nothing for "max" and the like.
-std::optional<int64_t> ReadNumber(const std::string& path) {
-  const std::optional<std::string> text = ReadFile(path);
-  if (!text.has_value()) return std::nullopt;
-  std::istringstream stream(*text);
+std::vector<absl::string_view> Lines(absl::string_view text) {
+  return absl::StrSplit(text, '\n', absl::SkipEmpty());
+}
+
+std::vector<absl::string_view> Words(absl::string_view line) {
+  return absl::StrSplit(line, absl::ByAnyChar(" \t\n"), absl::SkipEmpty());
+}
+
+// The word at `index` as a number; nothing for "max" and the like.
+std::optional<int64_t> NumberAt(const std::vector<absl::string_view>& words, size_t index) {
   int64_t value = 0;
-  if (!(stream >> value)) return std::nullopt;
+  if (index >= words.size() || !absl::SimpleAtoi(words[index], &value)) return std::nullopt;
   return value;
 }
 
+// The leading number of a file.
+std::optional<int64_t> ReadNumber(const std::string& path) {
+  const std::optional<std::string> text = ReadFile(path);
+  return text.has_value() ? NumberAt(Words(*text), 0) : std::nullopt;
+}
+
 // The value of "key: 123 kB" or "key 123" in a file of such lines.
-std::optional<int64_t> ReadField(const std::string& path, const std::string& key) {
-  std::istringstream stream(ReadFile(path).value_or(""));
-  std::string line;
-  while (std::getline(stream, line)) {
-    std::istringstream words(line);
-    std::string name;
-    int64_t value = 0;
-    if (words >> name >> value && name == key) return value;
+std::optional<int64_t> ReadField(const std::string& path, absl::string_view key) {
+  const std::string text = ReadFile(path).value_or("");
+  for (const absl::string_view line : Lines(text)) {
+    const std::vector<absl::string_view> words = Words(line);
+    if (words.size() >= 2 && words[0] == key) return NumberAt(words, 1);
   }
   return std::nullopt;
 }
@@ -49,16 +72,17 @@ std::optional<int64_t> ReadField(const std::string& path, const std::string& key
 // The process's group below a hierarchy's mount; version 2 has the line "0::/path", version 1
 // "4:memory:/path".
 std::string GroupPath(const std::string& root, const std::string& controller) {
-  std::istringstream stream(ReadFile(root + "/proc/self/cgroup").value_or(""));
-  std::string line;
-  while (std::getline(stream, line)) {
+  const std::string text = ReadFile(root + "/proc/self/cgroup").value_or("");
+  for (const absl::string_view line : Lines(text)) {
     const size_t first = line.find(':');
-    const size_t second = line.find(':', first == std::string::npos ? first : first + 1);
-    if (second == std::string::npos) continue;
-    const std::string names = "," + line.substr(first + 1, second - first - 1) + ",";
-    const bool found = controller.empty() ? names == ",,"
-                                          : names.find("," + controller + ",") != std::string::npos;
-    if (found) return line.substr(second + 1);
+    if (first == absl::string_view::npos) continue;
+    const size_t second = line.find(':', first + 1);
+    if (second == absl::string_view::npos) continue;
+    const std::string names = absl::StrCat(",", line.substr(first + 1, second - first - 1), ",");
+    const bool found = controller.empty()
+                           ? names == ",,"
+                           : absl::StrContains(names, absl::StrCat(",", controller, ","));
+    if (found) return std::string(line.substr(second + 1));
   }
   return "";
 }
@@ -115,10 +139,9 @@ int UsableCores(const std::string& root) {
     if (quota > 0 && period > 0) cores = std::min(cores, std::max<int64_t>(1, quota / period));
   };
   for (const std::string& folder : GroupFolders(root + "/sys/fs/cgroup", GroupPath(root, ""))) {
-    std::istringstream stream(ReadFile(folder + "/cpu.max").value_or(""));
-    int64_t quota = 0;
-    int64_t period = 0;
-    if (stream >> quota >> period) consider(quota, period);
+    const std::string text = ReadFile(folder + "/cpu.max").value_or("");
+    const std::vector<absl::string_view> words = Words(text);
+    consider(NumberAt(words, 0).value_or(0), NumberAt(words, 1).value_or(0));
   }
   for (const std::string& folder :
        GroupFolders(root + "/sys/fs/cgroup/cpu", GroupPath(root, "cpu"))) {

@@ -59,7 +59,7 @@ SpmEncoder::SpmEncoder(TokenizerSpec* spec, const Vocabulary* vocabulary,
       unknown_id_(spec->unknown_id),
       add_space_prefix_(spec->add_space_prefix),
       remove_extra_whitespaces_(spec->remove_extra_whitespaces) {
-  spec->scores = {};
+  spec->scores = std::vector<float>();
   for (int32_t id = 0; id < vocabulary->size(); ++id) {
     const TokenType type = TypeOf(*spec, static_cast<size_t>(id));
     if (type == TokenType::kUnused) unused_ids_.push_back(id);

@@ -27,7 +27,10 @@ class SpmEncoder final : public TextEncoder {
                                                              const AddedTokenMatcher* user_defined);
 
   absl::Status Encode(absl::string_view text, std::vector<int32_t>* ids) const override;
-  size_t size_bytes() const override { return sizeof(*this) + scores_.capacity() * sizeof(float); }
+  size_t size_bytes() const override {
+    return sizeof(*this) + scores_.capacity() * sizeof(float) +
+           unused_ids_.capacity() * sizeof(int32_t);
+  }
 
  private:
   // A run of the text that is one piece, or one character that is no piece yet (id -1).

@@ -49,8 +49,8 @@ class VocabularyTokenizer final : public Tokenizer {
                        ? BpeEncoder::Create(spec_, &vocabulary_, &user_defined_)
                        : SpmEncoder::Create(&spec_, &vocabulary_, &user_defined_);
     LLM_ASSIGN_OR_RETURN(encoder_, std::move(encoder));
-    spec_.merges = {};
-    spec_.scores = {};
+    spec_.merges = std::vector<std::string>();
+    spec_.scores = std::vector<float>();
     return absl::OkStatus();
   }
 

@@ -38,8 +38,8 @@ absl::StatusOr<Vocabulary> Vocabulary::Create(TokenizerSpec* spec) {
   LLM_RETURN_IF_ERROR(vocabulary.AppendTexts(*spec));
   LLM_RETURN_IF_ERROR(vocabulary.IndexPieces(*spec));
   LLM_RETURN_IF_ERROR(vocabulary.IndexByteTokens(*spec));
-  vocabulary.literal_ = {};
-  spec->tokens = {};
+  vocabulary.literal_ = std::vector<bool>();  // `= {}` would keep the memory
+  spec->tokens = std::vector<std::string>();
   return vocabulary;
 }
 

@@ -128,6 +128,10 @@ absl::StatusOr<StepLogits> ScriptedRunner::Execute(const StepPlan& plan) {
     for (size_t i = first_hidden; i < rows.size(); ++i) WriteHidden(chunk, rows[i]);
   }
   if (tokens != plan.num_tokens) error_ = "num_tokens is not the sum of the chunks";
+  if (after) {
+    const absl::Status status = after(step, plan);
+    if (!status.ok()) return status;
+  }
   StepLogits result;
   result.logits = logits_.data();
   result.argmax = argmax_;

@@ -26,6 +26,8 @@ class ScriptedRunner : public Runner {
 
   // Called at the start of each step with its number, from 0; may fail the step, throw, or block.
   std::function<absl::Status(int step, const StepPlan& plan)> before;
+  // Likewise at its end, when all keys are written.
+  std::function<absl::Status(int step, const StepPlan& plan)> after;
   // Rows of this request come out as NaN.
   uint64_t nan_request = 0;
   int64_t step_ns = 1000;  // what a step takes on the manual clock

@@ -1,6 +1,8 @@
 // glibc offers its own functions under other names, so that these can stand in front of them.
 #include "tests/faults/fault_malloc.h"
 
+#include <malloc.h>
+
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
@@ -19,6 +21,8 @@ std::atomic<bool> armed{false};
 std::atomic<int64_t> seen{0};
 std::atomic<int64_t> failed{0};
 std::atomic<int64_t> live{0};
+std::atomic<int64_t> live_bytes{0};
+std::atomic<int64_t> most_bytes{0};
 std::atomic<int64_t> fail_begin{0};
 std::atomic<int64_t> fail_end{0};
 
@@ -31,9 +35,26 @@ bool ShouldFail() {
   return true;
 }
 
+void AddBytes(int64_t bytes) {
+  const int64_t now = live_bytes.fetch_add(bytes) + bytes;
+  int64_t most = most_bytes.load();
+  while (now > most && !most_bytes.compare_exchange_weak(most, now)) {
+  }
+}
+
+int64_t SizeOf(void* memory) { return static_cast<int64_t>(malloc_usable_size(memory)); }
+
 void* Count(void* memory) {
-  if (memory != nullptr) live.fetch_add(1, std::memory_order_relaxed);
+  if (memory == nullptr) return nullptr;
+  live.fetch_add(1, std::memory_order_relaxed);
+  AddBytes(SizeOf(memory));
   return memory;
+}
+
+void Discount(void* memory) {
+  if (memory == nullptr) return;
+  live.fetch_sub(1, std::memory_order_relaxed);
+  AddBytes(-SizeOf(memory));
 }
 
 }  // namespace
@@ -48,9 +69,11 @@ void* calloc(size_t count, size_t size) {
 
 void* realloc(void* memory, size_t size) {
   if (ShouldFail()) return nullptr;
+  const int64_t old_bytes = SizeOf(memory);
   void* const moved = __libc_realloc(memory, size);
   if (memory == nullptr) return Count(moved);
   if (size == 0) live.fetch_sub(1, std::memory_order_relaxed);
+  if (moved != nullptr || size == 0) AddBytes(SizeOf(moved) - old_bytes);
   return moved;
 }
 
@@ -68,7 +91,7 @@ int posix_memalign(void** memory, size_t alignment, size_t size) {
 }
 
 void free(void* memory) {
-  if (memory != nullptr) live.fetch_sub(1, std::memory_order_relaxed);
+  Discount(memory);
   __libc_free(memory);
 }
 
@@ -89,5 +112,8 @@ ScopedAllocationFault::~ScopedAllocationFault() { armed.store(false); }
 int64_t NumAllocationsSeen() { return seen.load(); }
 int64_t NumAllocationsFailed() { return failed.load(); }
 int64_t NumLiveAllocations() { return live.load(); }
+int64_t NumLiveBytes() { return live_bytes.load(); }
+
+int64_t TakeMostLiveBytes() { return most_bytes.exchange(live_bytes.load()); }
 
 }  // namespace llm

@@ -21,5 +21,9 @@ int64_t NumAllocationsSeen();
 int64_t NumAllocationsFailed();
 // Allocations that were not freed, since the program's start.
 int64_t NumLiveAllocations();
+// As malloc rounds them up.
+int64_t NumLiveBytes();
+// The most at one time since the last call.
+int64_t TakeMostLiveBytes();
 
 }  // namespace llm
