@@ -235,7 +235,8 @@ class Engine {
       return llm_metrics_text(engine_, data, capacity, size);
     });
   }
-  // Calls on_step(const llm_step_record&) for up to 64 records from *cursor on; see llm_step_records_read.
+  // Calls on_step(const llm_step_record&) for up to 64 records from *cursor on; see
+  // llm_step_records_read.
   template <typename OnStep>
   Status ReadSteps(uint64_t* cursor, OnStep&& on_step) const {
     llm_step_record records[64];

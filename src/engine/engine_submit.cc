@@ -22,16 +22,15 @@ int64_t DeadlineAt(int64_t now_ns, int64_t timeout_ns) {
 
 // What never finds room in the queue must not be told to come again. Each choice takes a place.
 absl::Status CheckQueueable(const RequestSpec& spec, size_t prompt_tokens,
-                          const QueueBounds& bounds) {
+                            const QueueBounds& bounds) {
   if (spec.choices > bounds.max_requests) {
     return absl::InvalidArgumentError(absl::StrCat(
         "choices: ", spec.choices, " exceed max_queued_requests, ", bounds.max_requests));
   }
   if (static_cast<int64_t>(prompt_tokens) > bounds.max_tokens / spec.choices) {
-    return absl::InvalidArgumentError(absl::StrCat("prompt: ", prompt_tokens, " tokens, for ",
-                                                   spec.choices,
-                                                   " choices, exceed max_queued_tokens, ",
-                                                   bounds.max_tokens));
+    return absl::InvalidArgumentError(
+        absl::StrCat("prompt: ", prompt_tokens, " tokens, for ", spec.choices,
+                     " choices, exceed max_queued_tokens, ", bounds.max_tokens));
   }
   return absl::OkStatus();
 }

@@ -126,7 +126,8 @@ TEST_F(AbiDesignToolsTest, EveryArrayOfStructsCarriesItsElementSize) {
   steps[1].record.index = 77;
   uint64_t cursor = 0;
   size_t count = 0;
-  ASSERT_EQ(llm_step_records_read(engine_, &cursor, &steps[0].record, sizeof(Newer), 2, &count), LLM_OK);
+  ASSERT_EQ(llm_step_records_read(engine_, &cursor, &steps[0].record, sizeof(Newer), 2, &count),
+            LLM_OK);
   ASSERT_EQ(count, 2u);
   EXPECT_EQ(steps[1].record.index, 1u);
 }

@@ -167,8 +167,8 @@ void Storm::Meddle(Random* random) {
   uint64_t cursor = 0;
   size_t count = 0;
   std::array<llm_request_record, 8> records;
-  SEQUENCE_CHECK(llm_records_read(slot_.engine, &cursor, records.data(), sizeof(records[0]),
-                                  records.size(), &count) == LLM_OK);
+  SEQUENCE_CHECK(llm_request_records_read(slot_.engine, &cursor, records.data(), sizeof(records[0]),
+                                          records.size(), &count) == LLM_OK);
   const uint64_t what = (*random)() % 6;
   if (what == 0) (void)llm_cancel(slot_.engine, 1 + (*random)() % 60);
   if (what == 1) (void)llm_session_hint(slot_.engine, 1 + (*random)() % 3, 1);

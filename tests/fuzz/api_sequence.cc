@@ -287,12 +287,12 @@ void World::Read(SequenceEngine* slot) {
   std::vector<llm_step_record> steps(1 + bytes_.Below(64));
   std::vector<llm_request_record> records(steps.size());
   size_t count = 0;
-  SEQUENCE_CHECK(llm_steps_read(slot->engine, &cursor, steps.data(), sizeof(steps[0]), steps.size(),
-                                &count) == LLM_OK);
+  SEQUENCE_CHECK(llm_step_records_read(slot->engine, &cursor, steps.data(), sizeof(steps[0]),
+                                       steps.size(), &count) == LLM_OK);
   for (size_t i = 0; i < count; ++i) SEQUENCE_CHECK(steps[i].begin_ns <= steps[i].end_ns);
   cursor = 0;
-  SEQUENCE_CHECK(llm_records_read(slot->engine, &cursor, records.data(), sizeof(records[0]),
-                                  records.size(), &count) == LLM_OK);
+  SEQUENCE_CHECK(llm_request_records_read(slot->engine, &cursor, records.data(), sizeof(records[0]),
+                                          records.size(), &count) == LLM_OK);
   llm_histogram histogram = Made(llm_histogram_init);
   (void)llm_metrics_histogram(slot->engine, bytes_.Below(16), &histogram);
   std::array<char, 512> text;
