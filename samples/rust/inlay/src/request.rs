@@ -133,14 +133,14 @@ impl Request {
     /// Default: drawn, and told in [`RequestStats::seed`](crate::RequestStats::seed).
     pub fn seed(mut self, seed: u64) -> Self {
         self.fields.0.seed = seed;
-        self.fields.0.set |= sys::LLM_SET_SEED;
+        self.fields.0.set |= u64::from(sys::LLM_SET_SEED);
         self
     }
 
     /// Asks for the chosen id's log-probability and those of the most likely 0 to 20.
     pub fn num_logprobs(mut self, num_logprobs: i32) -> Self {
         self.fields.0.num_logprobs = num_logprobs;
-        self.fields.0.set |= sys::LLM_SET_NUM_LOGPROBS;
+        self.fields.0.set |= u64::from(sys::LLM_SET_NUM_LOGPROBS);
         self
     }
 
@@ -150,7 +150,7 @@ impl Request {
     /// [`Event::Prompt`]: crate::Event::Prompt
     pub fn num_prompt_logprobs(mut self, num_prompt_logprobs: i32) -> Self {
         self.fields.0.num_prompt_logprobs = num_prompt_logprobs;
-        self.fields.0.set |= sys::LLM_SET_NUM_PROMPT_LOGPROBS;
+        self.fields.0.set |= u64::from(sys::LLM_SET_NUM_PROMPT_LOGPROBS);
         self
     }
 
