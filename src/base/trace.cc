@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "src/base/output_file.h"
 
 namespace llm {
 namespace {
@@ -132,7 +133,7 @@ absl::Status TraceRecorder::Start(const std::string& path) {
   std::vector<std::vector<OpSpan>> op_room(ops_.size());
   for (std::vector<OpSpan>& of_worker : op_room) of_worker.reserve(max_ops_ / ops_.size());
   std::string kept = path;
-  std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "we"));
+  std::unique_ptr<std::FILE, CloseFile> file(OpenOutputFile(path));
   if (file == nullptr) {
     const int error = errno;
     return absl::ErrnoToStatus(error, absl::StrCat("trace: ", path));
@@ -206,6 +207,7 @@ absl::Status TraceRecorder::Stop() {
     contents.num_dropped = num_dropped_;
     TakeOps(&contents);
   }
+  const ScopedQuietWrites quiet;
   const bool written = Write(file.get(), contents);
   if (std::fclose(file.release()) != 0 || !written) {
     return absl::DataLossError(absl::StrCat("trace: ", path, " could not be written completely"));

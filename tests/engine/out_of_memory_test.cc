@@ -79,6 +79,7 @@ TEST(OutOfMemoryTest, ACancelBesideAnArrivalWithoutMemoryLosesNeither) {
     (void)harness.engine().Step();
     StopFailing();
     harness.RunAll();
+    harness.Poll();
     EXPECT_TRUE(harness.engine().Metrics().healthy) << "allocation " << allocation;
     EXPECT_EQ(harness.Of(first).num_finished, 1);
     EXPECT_EQ(harness.Of(second).num_finished, 1);
