@@ -44,7 +44,9 @@ absl::Status Embed(llm_engine* engine, const llm_embed_request* request, float* 
   LLM_RETURN_IF_NULL(count);
   LLM_RETURN_IF_ERROR(CheckArray("values", values, capacity));
   EmbedSpec spec;
-  LLM_RETURN_IF_ERROR(TranslateEmbed(request, &spec));
+  const absl::Status translated = TranslateEmbed(request, &spec);
+  if (!translated.ok()) engine->engine->CountRejected(translated.code());
+  LLM_RETURN_IF_ERROR(translated);
   LLM_ASSIGN_OR_RETURN(const std::vector<float> embedded, engine->engine->Embed(spec));
   CopyOut(embedded.data(), embedded.size(), values, capacity, count);
   return absl::OkStatus();

@@ -14,7 +14,6 @@ namespace {
 absl::Status TranslatePrefix(const llm_prefix* given, RequestSpec* spec) {
   llm_prefix c;
   LLM_RETURN_IF_ERROR(ReadStruct("llm_prefix", given, &c));
-  if (c.reserved != 0) return absl::UnimplementedError("reserved: reserved for a later version");
   llm_request request;
   llm_request_init(&request);
   request.parse_special = c.parse_special;
@@ -24,6 +23,8 @@ absl::Status TranslatePrefix(const llm_prefix* given, RequestSpec* spec) {
   request.num_prompt_ids = c.num_prompt_ids;
   request.cache_salt = c.cache_salt;
   request.priority = c.priority;
+  request.literal_content = c.literal_content;
+  request.adapter_id = c.adapter_id;
   return TranslateRequest(&request, spec);
 }
 
@@ -32,7 +33,9 @@ absl::Status PinPrefix(llm_engine* engine, const llm_prefix* prefix, llm_pin_id*
   LLM_RETURN_IF_NULL(prefix);
   LLM_RETURN_IF_NULL(id);
   RequestSpec spec;
-  LLM_RETURN_IF_ERROR(TranslatePrefix(prefix, &spec));
+  const absl::Status translated = TranslatePrefix(prefix, &spec);
+  if (!translated.ok()) engine->engine->CountRejected(translated.code());
+  LLM_RETURN_IF_ERROR(translated);
   LLM_ASSIGN_OR_RETURN(*id, engine->engine->PinPrefix(std::move(spec)));
   return absl::OkStatus();
 }

@@ -1,4 +1,4 @@
-// llm_steps_read and llm_records_read.
+// llm_step_records_read and llm_request_records_read.
 #include <algorithm>
 #include <cstring>
 
@@ -40,9 +40,9 @@ size_t ReadRing(const RecordRing<Record>& ring, uint64_t* cursor, void* records,
 }  // namespace
 }  // namespace llm
 
-extern "C" llm_status llm_steps_read(const llm_engine* engine, uint64_t* cursor,
-                                     llm_step_record* records, size_t record_size, size_t capacity,
-                                     size_t* count) {
+extern "C" llm_status llm_step_records_read(const llm_engine* engine, uint64_t* cursor,
+                                            llm_step_record* records, size_t record_size,
+                                            size_t capacity, size_t* count) {
   return llm::Boundary([&]() -> absl::Status {
     LLM_RETURN_IF_NULL(engine);
     LLM_RETURN_IF_NULL(cursor);
@@ -54,9 +54,9 @@ extern "C" llm_status llm_steps_read(const llm_engine* engine, uint64_t* cursor,
   });
 }
 
-extern "C" llm_status llm_records_read(const llm_engine* engine, uint64_t* cursor,
-                                       llm_request_record* records, size_t record_size,
-                                       size_t capacity, size_t* count) {
+extern "C" llm_status llm_request_records_read(const llm_engine* engine, uint64_t* cursor,
+                                               llm_request_record* records, size_t record_size,
+                                               size_t capacity, size_t* count) {
   return llm::Boundary([&]() -> absl::Status {
     LLM_RETURN_IF_NULL(engine);
     LLM_RETURN_IF_NULL(cursor);

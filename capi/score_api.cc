@@ -13,6 +13,8 @@ namespace {
 
 int32_t CallHost(void* host, void* user_data, const ScoreRow& row) {
   llm_score_row c;
+  c.struct_size = sizeof(c);
+  c.reserved = 0;
   c.position = static_cast<uint64_t>(row.position);
   c.id = row.id;
   c.logprob = row.logprob;

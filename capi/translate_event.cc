@@ -34,6 +34,7 @@ llm_event TranslateEvent(const Event& event) {
   c.message = ToC(event.message);
   c.stats = reinterpret_cast<const llm_request_stats*>(event.stats);
   c.stop_index = event.stop_index;
+  c.struct_size = sizeof(c);
   return c;
 }
 

@@ -108,13 +108,18 @@ absl::Status TranslateAdjustments(const llm_request& c, SamplingParams* sampling
   sampling->min_new_tokens = Clamp(c.min_new_tokens);
   LLM_RETURN_IF_ERROR(CheckArray("logit_bias", c.logit_bias, c.num_logit_bias));
   if (c.num_logit_bias == 0) return absl::OkStatus();
-  if (c.logit_bias_size != sizeof(llm_logit_bias)) {
-    return absl::InvalidArgumentError(absl::StrCat("logit_bias_size: ", c.logit_bias_size,
-                                                   ", expected ", sizeof(llm_logit_bias)));
+  const size_t stride = c.logit_bias_size;
+  if (stride < sizeof(llm_logit_bias) || stride % alignof(llm_logit_bias) != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("logit_bias_size: ", stride, ", expected ", sizeof(llm_logit_bias)));
   }
   sampling->logit_bias.reserve(c.num_logit_bias);
-  for (size_t i = 0; i < c.num_logit_bias; ++i) {
-    sampling->logit_bias.push_back({c.logit_bias[i].id, c.logit_bias[i].bias});
+  const char* at = reinterpret_cast<const char*>(c.logit_bias);
+  for (size_t i = 0; i < c.num_logit_bias; ++i, at += stride) {
+    llm_logit_bias bias;
+    std::memcpy(&bias, at, sizeof(bias));
+    LLM_RETURN_IF_ERROR(CheckUnknownBytes("logit_bias", at + sizeof(bias), stride - sizeof(bias)));
+    sampling->logit_bias.push_back({bias.id, bias.bias});
   }
   return absl::OkStatus();
 }

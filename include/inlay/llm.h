@@ -8,11 +8,15 @@
  *           caller knows. Zero means the library's default; where zero is itself a wish, `set` names the field.
  *           A switch is a uint32_t: 0 default, LLM_ON, LLM_OFF. A larger struct than the library's is accepted
  *           when its unknown bytes are zero, else LLM_UNIMPLEMENTED; so are reserved fields.
+ *           What the library shows (events, rows, stats) says in struct_size how much of it the library knows.
+ * Numbers   Lists of constants grow: pass over events, reasons and records that you do not know. One that
+ *           the library does not know is LLM_INVALID_ARGUMENT; a bit of `set`, LLM_UNIMPLEMENTED.
  * Strings   UTF-8, pointer and size. Inputs are copied before return.
  * Threads   Every call is safe from any thread, except where its comment narrows that.
  * Signals   The library installs no handler. Its threads block all but SIGPROF and those that mean a fault of
  *           their own.
  * Fork      A child process must not use handles made before the fork; it may open its own.
+ * Targets   64-bit; offsets are the same on all.
  * Stability Within an ABI major nothing is removed, renumbered or reordered; things are only appended.
  */
 /* clang-format on */
@@ -98,7 +102,7 @@ typedef struct llm_host {
   uint32_t reserved;
   /* Weights, keys and values, workspace: all that max_memory_bytes counts. Both or neither. NULL
    * from allocate: LLM_RESOURCE_EXHAUSTED; not so aligned: LLM_INVALID_ARGUMENT. */
-  void* (*allocate)(void* user_data, size_t bytes, size_t alignment);
+  void* (*allocate)(void* user_data, size_t bytes, size_t alignment); /* 64; bytes: any number */
   void (*deallocate)(void* user_data, void* memory, size_t bytes);
   void* allocator_user_data;
   /* Takes the place of worker threads: calls task(data, i) once for each i below `count`, which is
@@ -236,7 +240,7 @@ LLM_API llm_status llm_model_get_info(const llm_model* model, llm_model_info* in
 typedef struct llm_tensor_info {
   uint32_t struct_size;
   uint32_t num_dims;    /* 1..4 */
-  uint64_t shape[4];    /* [num_dims], the last contiguous; then zeros */
+  uint64_t shape[8];    /* [num_dims], the last contiguous; then zeros */
   uint64_t file_offset; /* of its data, from the start of the file */
   uint64_t size_bytes;  /* of its data in the file */
   llm_string name;      /* these two live as long as the model */
@@ -280,8 +284,8 @@ LLM_API llm_status llm_chat_render(const llm_model* model, const char* chat, siz
 /* ---- Queue ---- */
 
 LLM_API llm_status llm_queue_create(llm_queue** queue);
-/* Refused with LLM_FAILED_PRECONDITION while a thread polls it. Engines keep a queue that their
- * requests name; its unread events are dropped with it. */
+/* Refused with LLM_FAILED_PRECONDITION while a thread polls it, and for an engine's own. Engines
+ * keep a queue that their requests name; its unread events are dropped with it. */
 LLM_API llm_status llm_queue_close(llm_queue* queue);
 /* A level-triggered, close-on-exec eventfd, readable while events wait. The library's: never read
  * or close it. LLM_RESOURCE_EXHAUSTED: no descriptor was left (polling still works). */
@@ -319,13 +323,13 @@ typedef struct llm_engine_options {
   uint64_t max_queued_tokens;   /* prompt tokens of waiting and running requests; default 4 Mi */
   uint64_t max_memory_bytes;    /* KV and workspace; default: no limit. Undelivered events are
                                    bounded by max_pending_bytes a request */
-  uint64_t max_pending_bytes; /* undelivered events of one request, beyond which it pauses; default
-                                 1 MiB */
-  uint32_t drive;             /* LLM_DRIVE_* */
-  uint32_t spin_us;           /* how long idle workers poll before they park; default 50 */
-  uint64_t token_gap_target_ns; /* reserved */
-  uint32_t num_ranks;           /* reserved */
-  uint32_t batch_invariant;     /* switch, for CUDA; the CPU always is */
+  uint64_t max_pending_bytes;  /* undelivered events of one request, beyond which it pauses; default
+                                  1 MiB */
+  uint32_t drive;              /* LLM_DRIVE_* */
+  uint32_t spin_us;            /* how long idle workers poll before they park; default 50 */
+  int64_t token_gap_target_ns; /* reserved */
+  uint32_t num_ranks;          /* reserved */
+  uint32_t batch_invariant;    /* switch, for CUDA; the CPU always is */
   llm_log_callback log;
   void* log_user_data;
   const llm_host* host; /* read during the call; default: no hooks */
@@ -336,6 +340,9 @@ static inline void llm_engine_options_init(llm_engine_options* options) {
   options->struct_size = (uint32_t)sizeof(*options);
 }
 
+/* options may be NULL. LLM_RESOURCE_EXHAUSTED: memory or a thread, with the numbers;
+ * LLM_FAILED_PRECONDITION: a model opened with header_only; LLM_INVALID_ARGUMENT,
+ * LLM_UNIMPLEMENTED: the option. */
 LLM_API llm_status llm_engine_open(llm_model* model, const llm_engine_options* options,
                                    llm_engine** engine);
 /* Stops intake and ends every open request (CANCELLED), whose FINISHED events can still be polled;
@@ -489,8 +496,8 @@ typedef struct llm_event {
   llm_status status;
   llm_string message;
   const llm_request_stats* stats; /* NULL but in CHOICE_FINISHED and FINISHED */
-  int32_t stop_index; /* STOP_STRING: which one; END_TOKEN, STOP_TOKEN: the id; else -1 */
-  int32_t reserved;
+  int32_t stop_index;   /* STOP_STRING: which one; END_TOKEN, STOP_TOKEN: the id; else -1 */
+  uint32_t struct_size; /* sizeof(llm_event) of the library */
 } llm_event;
 
 /* Runs on the engine's delivery thread (manual drive: inside llm_engine_step), in order per
@@ -503,9 +510,9 @@ typedef struct llm_logit_bias {
   float bias; /* added to the logit */
 } llm_logit_bias;
 
-#define LLM_SET_SEED 1u                /* seed is meant, also when 0 */
-#define LLM_SET_NUM_LOGPROBS 2u        /* num_logprobs is meant, also when 0 */
-#define LLM_SET_NUM_PROMPT_LOGPROBS 4u /* num_prompt_logprobs is meant, also when 0 */
+#define LLM_SET_SEED 1ull                /* seed is meant, also when 0 */
+#define LLM_SET_NUM_LOGPROBS 2ull        /* num_logprobs is meant, also when 0 */
+#define LLM_SET_NUM_PROMPT_LOGPROBS 4ull /* num_prompt_logprobs is meant, also when 0 */
 
 typedef struct llm_request {
   uint32_t struct_size;
@@ -594,13 +601,15 @@ LLM_API llm_status llm_cancel(llm_engine* engine, llm_request_id id);
  * at all, < 0: for ever). Element i is written at events + i * event_size bytes. What events point
  * to is valid until the next poll of this queue. Nothing yet: LLM_OK with *count 0.
  * LLM_FAILED_PRECONDITION: another thread is polling this queue, or a wait on the queue of a
- * manually driven engine. */
+ * manually driven engine; LLM_INVALID_ARGUMENT: capacity 0, or an event_size of no version. */
 LLM_API llm_status llm_poll(llm_queue* queue, llm_event* events, size_t event_size, size_t capacity,
                             int64_t timeout_ns, size_t* count);
 
 /* ---- Scoring ---- */
 
 typedef struct llm_score_row {
+  uint32_t struct_size; /* sizeof(llm_score_row) of the library */
+  uint32_t reserved;
   uint64_t position; /* of `id` in the text, from 0 */
   int32_t id;
   float logprob;       /* natural log, given all tokens before it */
@@ -655,9 +664,10 @@ typedef struct llm_prefix {
   llm_string chat;
   const int32_t* prompt_ids;
   size_t num_prompt_ids;
-  llm_string cache_salt; /* only requests of an equal salt find it */
-  int32_t priority;      /* as of llm_request */
-  uint32_t reserved;
+  llm_string cache_salt;    /* only requests of an equal salt find it */
+  int32_t priority;         /* as of llm_request, like the next two */
+  uint32_t literal_content; /* a prefix is found by requests that agree in it */
+  uint64_t adapter_id;      /* reserved */
 } llm_prefix;
 
 static inline void llm_prefix_init(llm_prefix* prefix) {
@@ -723,7 +733,8 @@ typedef struct llm_metrics_snapshot {
   uint64_t preemptions_total;
   uint64_t evicted_blocks_total;
   uint64_t submitted_requests_total;
-  uint64_t finished_requests_total; /* the next four are parts of it; choices end as one request */
+  uint64_t finished_requests_total; /* cancelled, deadline, failed, stopped and length are parts of
+                                       it; choices end as one request */
   uint64_t cancelled_requests_total;
   uint64_t deadline_requests_total;
   uint64_t rejected_requests_total; /* refused at submit: not in finished */
@@ -804,7 +815,7 @@ typedef struct llm_histogram {
   const uint64_t* edges; /* [num_buckets - 1], rising, fixed, as long as the library is loaded */
   uint64_t count;        /* the sum of the buckets */
   uint64_t sum;          /* of the values */
-  uint64_t buckets[32];  /* [num_buckets]; i holds values above edges[i - 1] and up to edges[i] */
+  uint64_t buckets[64];  /* [num_buckets]; i holds values above edges[i - 1] and up to edges[i] */
 } llm_histogram;
 
 static inline void llm_histogram_init(llm_histogram* histogram) {
@@ -881,13 +892,13 @@ typedef struct llm_request_record {
  * with 0 and pass it on. *cursor jumps over records that were overwritten since. Element i is
  * written at records + i * record_size bytes. Always on; never waits for the engine, nor it for a
  * reader; each reader has its own cursor. Nothing new: LLM_OK with *count 0. */
-LLM_API llm_status llm_steps_read(const llm_engine* engine, uint64_t* cursor,
-                                  llm_step_record* records, size_t record_size, size_t capacity,
-                                  size_t* count);
+LLM_API llm_status llm_step_records_read(const llm_engine* engine, uint64_t* cursor,
+                                         llm_step_record* records, size_t record_size,
+                                         size_t capacity, size_t* count);
 /* Likewise, of the last 8,192 events of requests. */
-LLM_API llm_status llm_records_read(const llm_engine* engine, uint64_t* cursor,
-                                    llm_request_record* records, size_t record_size,
-                                    size_t capacity, size_t* count);
+LLM_API llm_status llm_request_records_read(const llm_engine* engine, uint64_t* cursor,
+                                            llm_request_record* records, size_t record_size,
+                                            size_t capacity, size_t* count);
 
 /* Records steps with their parts, ops on each worker, requests with their stages, submits and
  * callbacks, until llm_trace_stop or the close of the engine writes them to the file at `path`,

@@ -235,13 +235,14 @@ class Engine {
       return llm_metrics_text(engine_, data, capacity, size);
     });
   }
-  // Calls on_step(const llm_step_record&) for up to 64 records from *cursor on; see llm_steps_read.
+  // Calls on_step(const llm_step_record&) for up to 64 records from *cursor on; see
+  // llm_step_records_read.
   template <typename OnStep>
   Status ReadSteps(uint64_t* cursor, OnStep&& on_step) const {
     llm_step_record records[64];
     size_t count = 0;
     const llm_status code =
-        llm_steps_read(engine_, cursor, records, sizeof(records[0]), 64, &count);
+        llm_step_records_read(engine_, cursor, records, sizeof(records[0]), 64, &count);
     if (code != LLM_OK) return Status(code);
     for (size_t i = 0; i < count; ++i) on_step(static_cast<const llm_step_record&>(records[i]));
     return Status();
@@ -252,7 +253,7 @@ class Engine {
     llm_request_record records[64];
     size_t count = 0;
     const llm_status code =
-        llm_records_read(engine_, cursor, records, sizeof(records[0]), 64, &count);
+        llm_request_records_read(engine_, cursor, records, sizeof(records[0]), 64, &count);
     if (code != LLM_OK) return Status(code);
     for (size_t i = 0; i < count; ++i)
       on_record(static_cast<const llm_request_record&>(records[i]));

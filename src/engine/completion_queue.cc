@@ -36,16 +36,14 @@ absl::StatusOr<size_t> CompletionQueue::Poll(
     size_t capacity, int64_t timeout_ns,
     absl::FunctionRef<void(size_t index, const Event& event)> receive) {
   LLM_RETURN_IF_ERROR(BeginPoll(timeout_ns));
+  const PollEnd end(this);  // also when something below throws
   const absl::Status status = TakeAll(capacity, timeout_ns);
   for (size_t i = 0; i < lent_.size(); ++i) {
     if (lent_[i].wake) lent_[i].outbox->waker->Wake();
     receive(i, lent_[i].View());
   }
-  const size_t count = lent_.size();
-  std::lock_guard<std::mutex> lock(mutex_);
-  polling_ = false;
   if (!status.ok()) return status;
-  return count;
+  return lent_.size();
 }
 
 absl::Status CompletionQueue::TakeAll(size_t capacity, int64_t timeout_ns) {
@@ -59,7 +57,7 @@ absl::Status CompletionQueue::TakeAll(size_t capacity, int64_t timeout_ns) {
   try {
     lent_.reserve(wanted);
   } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError(absl::StrCat("poll: no memory for ", wanted, " events"));
+    return no_memory_;
   }
   while (HasReady() && lent_.size() < wanted) TakeOne(&lent_.emplace_back());
   if (!HasReady()) SetFd(false);

@@ -3,6 +3,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <mutex>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -33,12 +34,30 @@ class CompletionQueue : public EventSink {
   absl::Status Close();
 
  private:
+  // Lets others poll again when the poll is over, however it ends.
+  class PollEnd {
+   public:
+    explicit PollEnd(CompletionQueue* queue) : queue_(queue) {}
+    ~PollEnd() {
+      std::lock_guard<std::mutex> lock(queue_->mutex_);
+      queue_->polling_ = false;
+    }
+    PollEnd(const PollEnd&) = delete;
+    PollEnd& operator=(const PollEnd&) = delete;
+
+   private:
+    CompletionQueue* const queue_;
+  };
+
   void OnReady() override;
   absl::Status BeginPoll(int64_t timeout_ns);
   absl::Status TakeAll(size_t capacity, int64_t timeout_ns);
   void SetFd(bool readable);
 
   const bool manual_;
+  // Made early: there is no memory for it when it is needed.
+  const absl::Status no_memory_ =
+      absl::ResourceExhaustedError("poll: no memory for the events; poll again");
   std::condition_variable ready_;
   bool polling_ = false;
   int fd_ = -1;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "src/base/affinity.h"
 #include "src/base/library_thread.h"
@@ -100,6 +101,7 @@ absl::StatusOr<bool> Engine::Step() {
   if (!gate_.TryEnter()) {
     return absl::FailedPreconditionError("step: a step of this engine is running");
   }
+  const auto leave = absl::MakeCleanup([this] { gate_.Leave(); });  // whatever is thrown
   const absl::Status open = queue_.CheckOpen();
   bool worked = false;
   if (open.ok()) {
@@ -108,7 +110,6 @@ absl::StatusOr<bool> Engine::Step() {
     step_thread_.store(std::thread::id());
   }
   dispatcher_->DrainHere();
-  gate_.Leave();
   // The step that turns the engine unhealthy worked: it delivered. Later ones say why.
   if (!open.ok()) return open;
   return worked;

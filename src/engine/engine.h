@@ -133,7 +133,8 @@ class Engine {
   // score.cc
   absl::Status CheckMayWait(absl::string_view call) const;
   absl::Status SubmitAndWait(RequestSpec* spec, uint64_t* id);
-  absl::Status WaitForFinish(const RequestSpec& spec, uint64_t id);
+  absl::Status WaitForFinish(const RequestSpec& spec);
+  void GiveUp(const RequestSpec& spec, uint64_t id);
   absl::Status ShutdownManual(int64_t timeout_ns);
   absl::Status ShutdownThreads(int64_t timeout_ns);
 

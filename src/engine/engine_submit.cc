@@ -20,18 +20,17 @@ int64_t DeadlineAt(int64_t now_ns, int64_t timeout_ns) {
   return CheckedAdd(now_ns, timeout_ns).value_or(0);
 }
 
-// Choices are places in the queue: what never finds room there must not be told to come again.
-absl::Status CheckChoices(const RequestSpec& spec, size_t prompt_tokens,
-                          const QueueBounds& bounds) {
-  if (spec.choices == 1) return absl::OkStatus();
+// What never finds room in the queue must not be told to come again. Each choice takes a place.
+absl::Status CheckQueueable(const RequestSpec& spec, size_t prompt_tokens,
+                            const QueueBounds& bounds) {
   if (spec.choices > bounds.max_requests) {
     return absl::InvalidArgumentError(absl::StrCat(
         "choices: ", spec.choices, " exceed max_queued_requests, ", bounds.max_requests));
   }
   if (static_cast<int64_t>(prompt_tokens) > bounds.max_tokens / spec.choices) {
-    return absl::InvalidArgumentError(absl::StrCat("choices: ", spec.choices, " of ", prompt_tokens,
-                                                   " prompt tokens exceed max_queued_tokens, ",
-                                                   bounds.max_tokens));
+    return absl::InvalidArgumentError(
+        absl::StrCat("prompt: ", prompt_tokens, " tokens, for ", spec.choices,
+                     " choices, exceed max_queued_tokens, ", bounds.max_tokens));
   }
   return absl::OkStatus();
 }
@@ -42,7 +41,7 @@ absl::Status Engine::Submit(const RequestSpec& spec, uint64_t* id) {
   const int64_t start_ns = trace_.on() ? parts_.clock->NowNs() : 0;
   absl::Status status = queue_.CheckOpen();
   if (status.ok()) status = ValidateSpec(spec, parts_.text);
-  if (status.ok()) status = CheckChoices(spec, spec.prompt_ids.size(), queue_.usage()->bounds());
+  if (status.ok()) status = CheckQueueable(spec, spec.prompt_ids.size(), queue_.usage()->bounds());
   QueuePlace place;
   if (status.ok()) {
     const size_t bytes = spec.prompt_kind == PromptKind::kIds ? 0 : spec.text.size();
@@ -222,7 +221,7 @@ absl::StatusOr<std::vector<int32_t>> Engine::Tokenize(const RequestSpec& spec,
           "prompt: token ", id, " is outside the model's vocabulary of ", parts_.text.vocab_size));
     }
   }
-  LLM_RETURN_IF_ERROR(CheckChoices(spec, ids.size(), queue_.usage()->bounds()));
+  LLM_RETURN_IF_ERROR(CheckQueueable(spec, ids.size(), queue_.usage()->bounds()));
   LLM_RETURN_IF_ERROR(place->Resize(static_cast<int64_t>(ids.size()) * spec.choices));
   return ids;
 }

@@ -15,7 +15,7 @@ struct ListedTensor {
   std::string name;
   absl::string_view type;  // static
   int num_dims = 0;
-  std::array<uint64_t, 4> shape = {};  // [num_dims], then zeros
+  std::array<uint64_t, 8> shape = {};  // [num_dims], then zeros
   uint64_t file_offset = 0;
   uint64_t size_bytes = 0;
 };

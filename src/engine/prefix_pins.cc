@@ -59,10 +59,8 @@ absl::StatusOr<uint64_t> Engine::PinPrefix(RequestSpec prefix) {
   LLM_RETURN_IF_ERROR(CheckMayWait("prefix"));
   prefix.pin = std::make_shared<PinTicket>();
   uint64_t id = 0;
-  const absl::Status status = SubmitAndWait(&prefix, &id);
-  if (status.ok()) return id;
-  if (id != 0) loop_.pins()->Abandon(id, prefix.pin.get());
-  return status;
+  LLM_RETURN_IF_ERROR(SubmitAndWait(&prefix, &id));
+  return id;
 }
 
 absl::Status Engine::UnpinPrefix(uint64_t pin_id) {

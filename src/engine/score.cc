@@ -68,11 +68,25 @@ absl::Status Engine::SubmitAndWait(RequestSpec* spec, uint64_t* id) {
   spec->use_prefix_cache = spec->pin != nullptr;
   spec->queue = std::make_shared<CompletionQueue>(options_.manual);
   LLM_RETURN_IF_ERROR(Submit(*spec, id));
-  return WaitForFinish(*spec, *id);
+  try {
+    const absl::Status status = WaitForFinish(*spec);
+    if (!status.ok()) GiveUp(*spec, *id);
+    return status;
+  } catch (...) {
+    GiveUp(*spec, *id);
+    throw;
+  }
+}
+
+// Nothing of the caller's is touched from here on, and nothing stays held.
+void Engine::GiveUp(const RequestSpec& spec, uint64_t id) {
+  if (spec.score != nullptr) spec.score->Abandon();
+  if (spec.pin != nullptr) loop_.pins()->Abandon(id, spec.pin.get());
+  queue_.Cancel(id).IgnoreError();
 }
 
 // Manual drive: this thread runs the steps, of all requests.
-absl::Status Engine::WaitForFinish(const RequestSpec& spec, uint64_t id) {
+absl::Status Engine::WaitForFinish(const RequestSpec& spec) {
   bool finished = false;
   absl::Status result;
   while (true) {
@@ -87,8 +101,10 @@ absl::Status Engine::WaitForFinish(const RequestSpec& spec, uint64_t id) {
     if (finished) return result;
     if (stepped.ok()) stepped = polled;
     if (stepped.ok()) continue;
-    if (spec.score != nullptr) spec.score->Abandon();
-    (void)Cancel(id);
+    // The one who shuts down may not have come to end the requests yet.
+    if (absl::IsFailedPrecondition(stepped) && queue_.closed()) {
+      return absl::CancelledError("cancelled: the engine shuts down");
+    }
     return stepped;
   }
 }

@@ -18,6 +18,12 @@ RequestStage StageOf(const SequenceStats& stats) {
   return stats.first_token_ns == 0 ? RequestStage::kPrefill : RequestStage::kDecode;
 }
 
+// A host's clock that leaps by centuries, with several requests open, exceeds any total; read as
+// unsigned ones, they wrap as all counters do.
+void AddWrapping(int64_t ns, int64_t* total) {
+  *total = static_cast<int64_t>(static_cast<uint64_t>(*total) + static_cast<uint64_t>(ns));
+}
+
 }  // namespace
 
 template <typename... Args>
@@ -99,15 +105,11 @@ void StepLoop::CountEnd(const ActiveRequest& request, const FinishRecord& finish
 
 void StepLoop::CountTimes(const ActiveRequest& request, const RequestStats& stats) {
   RequestTimes& totals = counters_.request_ns_total;
-  // Unsigned, as it is told: with a clock that jumps by centuries the sum of a few wraps.
-  const auto add = [](int64_t* total, int64_t ns) {
-    *total = static_cast<int64_t>(static_cast<uint64_t>(*total) + static_cast<uint64_t>(ns));
-  };
-  add(&totals.queue_ns, stats.queue_ns);
-  add(&totals.prefill_ns, stats.prefill_ns);
-  add(&totals.stall_ns, stats.stall_ns);
-  add(&totals.decode_ns, stats.decode_ns);
-  add(&totals.deliver_ns, stats.deliver_ns);
+  AddWrapping(stats.queue_ns, &totals.queue_ns);
+  AddWrapping(stats.prefill_ns, &totals.prefill_ns);
+  AddWrapping(stats.stall_ns, &totals.stall_ns);
+  AddWrapping(stats.decode_ns, &totals.decode_ns);
+  AddWrapping(stats.deliver_ns, &totals.deliver_ns);
   Histograms& histograms = counters_.histograms;
   histograms.AddTime(HistogramId::kQueueTime, stats.queue_ns);
   histograms.AddTime(HistogramId::kCompletionTime, stats.total_ns);
@@ -153,8 +155,8 @@ void StepLoop::PushDeltas() {
 // reader sleeps, and finds most of them in the prefix cache when it comes back.
 void StepLoop::PauseIfSlow(ActiveRequest* request) {
   Outbox* outbox = request->outbox.get();
-  if (!request->open() || !healthy() || outbox->pending_bytes.load() <= options_.max_pending_bytes)
-    return;
+  if (!request->open() || !healthy() || request->paused) return;  // paused: touched twice
+  if (outbox->pending_bytes.load() <= options_.max_pending_bytes) return;
   Unschedule(request);
   log_.Add(RecordKind::kPaused, request->request.id, request->num_computed_tokens,
            request->stats.num_retained_tokens, laps_.last_ns());

@@ -42,7 +42,14 @@ bool StepLoop::RunStep() {
   return true;
 }
 
+bool StepLoop::HookFailed() {
+  if (options_.hook_fault == nullptr || !options_.hook_fault->occurred()) return false;
+  Fail(options_.hook_fault->status());  // what such a host ran is not to be trusted
+  return true;
+}
+
 bool StepLoop::RunStepOrThrow() {
+  if (HookFailed()) return true;
   const int64_t start_ns = laps_.Begin();
   log_.Begin(start_ns);
   StepPlan plan;
@@ -58,10 +65,7 @@ bool StepLoop::RunStepOrThrow() {
   if (!plan.chunks.empty()) {
     worked = true;
     const absl::Status status = Compute(plan);
-    if (options_.hook_fault != nullptr && options_.hook_fault->occurred()) {
-      Fail(options_.hook_fault->status());  // what such a host ran is not to be trusted
-      return true;
-    }
+    if (HookFailed()) return true;
     if (status.ok()) {
       Commit(&plan);
     } else {
@@ -96,18 +100,18 @@ bool StepLoop::Admit() {
   const size_t first_new = active_.size();
   std::move(incoming_.begin(), incoming_.end(), std::back_inserter(active_));
   incoming_.clear();
+  for (size_t i = first_new; i < active_.size(); ++i) {
+    const ActiveRequest& request = *active_[i];
+    log_.Add(RecordKind::kEnqueued, request.request.id, request.num_prompt_tokens(), 0,
+             request.request.arrival_ns);
+  }
   bool ended = false;
   const int64_t now_ns = clock_->NowNs();
-  for (size_t i = 0; i < active_.size(); ++i) {
-    ActiveRequest* request = active_[i].get();
-    if (i >= first_new) {
-      log_.Add(RecordKind::kEnqueued, request->request.id, request->num_prompt_tokens(), 0,
-               request->request.arrival_ns);
-    }
-    CheckInterrupts(request, now_ns);
-    const bool resumes =
-        request->paused && request->outbox->pending_bytes.load() <= options_.max_pending_bytes / 2;
-    if (request->open() && (i >= first_new || resumes)) AdmitOne(request);
+  for (const std::unique_ptr<ActiveRequest>& request : active_) {
+    CheckInterrupts(request.get(), now_ns);
+    const bool reads =
+        !request->paused || request->outbox->pending_bytes.load() <= options_.max_pending_bytes / 2;
+    if (request->open() && !request->scheduled && reads) AdmitOne(request.get());
     ended |= !request->open();
   }
   // After the cancels: a session that is closed with its last request gives back blocks first.
@@ -132,16 +136,14 @@ void StepLoop::CheckInterrupts(ActiveRequest* request, int64_t now_ns) {
   const bool no_token = request->stats.first_token_ns == 0;
   const Outbox& whole = *WholeOf(request->outbox);
   if (whole.callback_threw.load()) {
-    End(request, FinishReason::kError, absl::InternalError("the callback threw an exception"));
+    End(request, FinishReason::kError, statuses_.callback_threw);
   } else if (whole.cancel_requested.load()) {
-    End(request, FinishReason::kCancelled, absl::CancelledError("cancelled"));
+    End(request, FinishReason::kCancelled, statuses_.cancelled);
   } else if (asked.completion_deadline_ns != 0 && now_ns >= asked.completion_deadline_ns) {
-    End(request, FinishReason::kDeadline,
-        absl::DeadlineExceededError("the completion deadline has passed"));
+    End(request, FinishReason::kDeadline, statuses_.completion_late);
   } else if (no_token && asked.first_token_deadline_ns != 0 &&
              now_ns >= asked.first_token_deadline_ns) {
-    End(request, FinishReason::kDeadline,
-        absl::DeadlineExceededError("the first-token deadline has passed"));
+    End(request, FinishReason::kDeadline, statuses_.first_token_late);
   }
 }
 

@@ -54,7 +54,6 @@ class StepLoop {
   PrefixPins* pins() { return &pins_; }
   SessionHints* session_hints() { return &session_hints_; }
 
-  // No request is in the loop; some may still be in the queue.
   // The earliest deadline of an open request on the engine's clock; 0: none.
   int64_t NextDeadlineNs() const;
   bool healthy() const { return healthy_.load(); }
@@ -79,6 +78,8 @@ class StepLoop {
   };
 
   // step_loop.cc
+  // True: the engine has turned unhealthy for it.
+  bool HookFailed();
   bool RunStepOrThrow();
   bool AdmitAndSchedule(StepPlan* plan);
   bool Admit();
@@ -103,6 +104,7 @@ class StepLoop {
   void CommitScores(const std::vector<ScheduledChunk>& chunks);  // step_score.cc
   absl::Status CheckHidden(size_t row, int32_t count) const;     // step_embed.cc
   void CommitEmbeddings(const std::vector<ScheduledChunk>& chunks);
+  void CommitScore(ActiveRequest* request, const ScheduledChunk& chunk, size_t row);
   absl::Status AddScores(ActiveRequest* request, const ScheduledChunk& chunk, size_t row);
   void CommitPins(const std::vector<ScheduledChunk>& chunks);  // step_pin.cc
   absl::Status PinPrefix(const ActiveRequest& request);
@@ -132,14 +134,14 @@ class StepLoop {
   void HandleFailedStep(const StepPlan& plan, const absl::Status& status);
   void Fail(const absl::Status& status);
   void SendFinish(ActiveRequest* request);
-
-  // step_trace.cc
-  void TraceStep();
-  void TraceRequest(const ActiveRequest& request);
   FinishRecord MakeFinish(const ActiveRequest& request) const;
   // What the log callback throws, or the lack of memory for the message, does not leave here.
   template <typename... Args>
   void LogError(const Args&... args) const;
+
+  // step_trace.cc
+  void TraceStep();
+  void TraceRequest(const ActiveRequest& request);
 
   const StepLoopOptions options_;
   RequestQueue* const queue_;
@@ -148,8 +150,17 @@ class StepLoop {
   const Clock* const clock_;
   TraceRecorder* const trace_;
   const Logger logger_;
-  const absl::Status out_of_memory_;  // made early: there may be no memory for them later
+  // Made early: there may be no memory for them later.
+  const absl::Status out_of_memory_;
   const absl::Status unknown_exception_;
+  const struct {
+    absl::Status callback_threw = absl::InternalError("the callback threw an exception");
+    absl::Status cancelled = absl::CancelledError("cancelled");
+    absl::Status completion_late =
+        absl::DeadlineExceededError("the completion deadline has passed");
+    absl::Status first_token_late =
+        absl::DeadlineExceededError("the first-token deadline has passed");
+  } statuses_;
 
   std::vector<std::unique_ptr<ActiveRequest>> incoming_;  // swapped with the queue
   std::vector<std::unique_ptr<ActiveRequest>> active_;    // open, in the order of their ids
@@ -159,7 +170,7 @@ class StepLoop {
   StepLogits logits_;                    // of this step
   std::vector<SampledRow> rows_;         // of this step
   std::vector<ScheduledChunk> chunks_;   // of this step, failed rows included
-  std::vector<ActiveRequest*> touched_;  // of this step: got a token
+  std::vector<ActiveRequest*> touched_;  // of this step: got a token, or told their prompt
   int num_failures_ = 0;                 // failed steps in a row
   int32_t last_step_tokens_ = 0;
   size_t last_step_sequences_ = 0;

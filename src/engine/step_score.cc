@@ -1,5 +1,6 @@
 // Commit of scored chunks: their rows leave the step as log-probabilities.
 #include <algorithm>
+#include <new>
 
 #include "src/engine/step_loop.h"
 
@@ -12,13 +13,21 @@ void StepLoop::CommitScores(const std::vector<ScheduledChunk>& chunks) {
     row += static_cast<size_t>(chunk.num_logits);
     ActiveRequest* request = RequestOf(chunk.sequence);
     if (request->score == nullptr || chunk.num_logits == 0 || !request->open()) continue;
-    const absl::Status status = AddScores(request, chunk, first_row);
-    if (!status.ok()) {
-      const bool cancelled = status.code() == absl::StatusCode::kCancelled;
-      End(request, cancelled ? FinishReason::kCancelled : FinishReason::kError, status);
-    } else if (request->score_begin == request->num_tokens()) {
-      End(request, FinishReason::kLength, absl::OkStatus());
+    try {
+      CommitScore(request, chunk, first_row);
+    } catch (const std::bad_alloc&) {
+      EndOutOfMemory(request);
     }
+  }
+}
+
+void StepLoop::CommitScore(ActiveRequest* request, const ScheduledChunk& chunk, size_t row) {
+  const absl::Status status = AddScores(request, chunk, row);
+  if (!status.ok()) {
+    const bool cancelled = status.code() == absl::StatusCode::kCancelled;
+    End(request, cancelled ? FinishReason::kCancelled : FinishReason::kError, status);
+  } else if (request->score_begin == request->num_tokens()) {
+    End(request, FinishReason::kLength, absl::OkStatus());
   }
 }
 

@@ -126,7 +126,8 @@ TEST_F(AbiDesignToolsTest, EveryArrayOfStructsCarriesItsElementSize) {
   steps[1].record.index = 77;
   uint64_t cursor = 0;
   size_t count = 0;
-  ASSERT_EQ(llm_steps_read(engine_, &cursor, &steps[0].record, sizeof(Newer), 2, &count), LLM_OK);
+  ASSERT_EQ(llm_step_records_read(engine_, &cursor, &steps[0].record, sizeof(Newer), 2, &count),
+            LLM_OK);
   ASSERT_EQ(count, 2u);
   EXPECT_EQ(steps[1].record.index, 1u);
 }
@@ -168,11 +169,11 @@ TEST_F(AbiDesignToolsTest, ToolsScoreListRecordFlushAndCloseSessions) {
   EXPECT_GT(tensor.size_bytes, 0u);
   llm_step_record step;
   uint64_t cursor = 0;
-  EXPECT_EQ(llm_steps_read(engine_, &cursor, &step, sizeof(step), 1, &count), LLM_OK);
+  EXPECT_EQ(llm_step_records_read(engine_, &cursor, &step, sizeof(step), 1, &count), LLM_OK);
   EXPECT_EQ(step.prefill_tokens, ids_.size());
   llm_request_record record;
   cursor = 0;
-  EXPECT_EQ(llm_records_read(engine_, &cursor, &record, sizeof(record), 1, &count), LLM_OK);
+  EXPECT_EQ(llm_request_records_read(engine_, &cursor, &record, sizeof(record), 1, &count), LLM_OK);
   EXPECT_EQ(record.kind, static_cast<uint32_t>(LLM_RECORD_ENQUEUED));
   EXPECT_EQ(llm_session_close(engine_, 5), LLM_OK);
   EXPECT_EQ(llm_cache_flush(engine_), LLM_OK);

@@ -287,6 +287,23 @@ TEST_F(AbiHostTest, DeadlinesAndStatisticsFollowTheHostsClock) {
   EXPECT_EQ(finished.stats->total_ns, 2000);
 }
 
+TEST_F(AbiHostTest, AClockThatLeapsWithManyRequestsOpenWrapsTheTotals) {
+  Time time;
+  host_.now_ns = Now;
+  host_.clock_user_data = &time;
+  ASSERT_EQ(TryOpen(LLM_DRIVE_MANUAL, 1), LLM_OK) << llm_last_error();
+  const llm_request request = Request(ids_);
+  llm_request_id id = 0;
+  for (int i = 0; i < 6; ++i) ASSERT_EQ(llm_submit(engine_, &request, &id), LLM_OK);
+  time.now_ns = INT64_MAX;
+  RunAll();
+  EXPECT_EQ(Poll().back().finish_reason, LLM_FINISH_LENGTH);
+  llm_metrics_snapshot metrics;
+  llm_metrics_snapshot_init(&metrics);
+  ASSERT_EQ(llm_metrics(engine_, &metrics), LLM_OK);
+  EXPECT_EQ(metrics.queue_ns_total, 6 * (uint64_t{INT64_MAX} / 4 - 1)) << "submitted at 1";
+}
+
 TEST_F(AbiHostTest, AClockThatThrowsMakesTheEngineUnhealthy) {
   Time time;
   host_.now_ns = Now;

@@ -48,7 +48,7 @@ TEST_F(AbiListingTest, TensorsAreListedWithTypeShapeAndPlace) {
   EXPECT_EQ(ToString(embedding.name), "token_embd.weight");
   EXPECT_EQ(ToString(embedding.type), "F32");
   EXPECT_EQ(embedding.num_dims, 2u);
-  EXPECT_THAT(embedding.shape, ElementsAre(512, 64, 0, 0));
+  EXPECT_THAT(embedding.shape, ElementsAre(512, 64, 0, 0, 0, 0, 0, 0));
   EXPECT_EQ(embedding.file_offset, kDataBegin);
   EXPECT_EQ(embedding.size_bytes, 512u * 64 * 4);
   const llm_tensor_info norm = Tensor(1);
@@ -56,7 +56,7 @@ TEST_F(AbiListingTest, TensorsAreListedWithTypeShapeAndPlace) {
   EXPECT_EQ(norm.file_offset, kDataBegin + 131072);
   const llm_tensor_info last = Tensor(20);
   EXPECT_EQ(ToString(last.name), "blk.1.ffn_down.weight");
-  EXPECT_THAT(last.shape, ElementsAre(64, 160, 0, 0));
+  EXPECT_THAT(last.shape, ElementsAre(64, 160, 0, 0, 0, 0, 0, 0));
   EXPECT_EQ(last.file_offset + last.size_bytes, kFileBytes);
 }
 

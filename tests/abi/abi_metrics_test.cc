@@ -111,6 +111,30 @@ TEST_F(AbiMetricsTest, ARefusedStructCountsAsARejectedRequest) {
   EXPECT_EQ(metrics.rejected_requests_total, 1u);
 }
 
+TEST_F(AbiMetricsTest, RefusedStructsOfTheWaitingCallsCountToo) {
+  llm_metrics_snapshot before;
+  llm_metrics_snapshot_init(&before);
+  ASSERT_EQ(llm_metrics(engine_, &before), LLM_OK);
+  llm_score_request score;
+  llm_score_request_init(&score);
+  llm_embed_request embed;
+  llm_embed_request_init(&embed);
+  llm_prefix prefix;
+  llm_prefix_init(&prefix);
+  score.parse_special = embed.parse_special = prefix.parse_special = 7;
+  score.ids = embed.ids = prefix.prompt_ids = ids_.data();
+  score.num_ids = embed.num_ids = prefix.num_prompt_ids = ids_.size();
+  size_t count = 0;
+  llm_pin_id pin = 0;
+  EXPECT_EQ(llm_score(engine_, &score, nullptr, 0, &count), LLM_INVALID_ARGUMENT);
+  EXPECT_EQ(llm_embed(engine_, &embed, nullptr, 0, &count), LLM_INVALID_ARGUMENT);
+  EXPECT_EQ(llm_prefix_pin(engine_, &prefix, &pin), LLM_INVALID_ARGUMENT);
+  llm_metrics_snapshot after;
+  llm_metrics_snapshot_init(&after);
+  ASSERT_EQ(llm_metrics(engine_, &after), LLM_OK);
+  EXPECT_EQ(after.rejected_invalid_requests_total, before.rejected_invalid_requests_total + 3);
+}
+
 TEST_F(AbiMetricsTest, TextIsSizedAndCutToTheBuffer) {
   size_t size = 0;
   ASSERT_EQ(llm_metrics_text(engine_, nullptr, 0, &size), LLM_OK) << llm_last_error();

@@ -90,10 +90,10 @@ TEST_F(AbiPrefixTest, BadArgumentsAreNamed) {
   prefix.text = Str("both");
   EXPECT_EQ(llm_prefix_pin(engine_, &prefix, &pin), LLM_INVALID_ARGUMENT);
   prefix = Prefix(prefix_);
-  prefix.reserved = 1;
+  prefix.adapter_id = 1;
   EXPECT_EQ(llm_prefix_pin(engine_, &prefix, &pin), LLM_UNIMPLEMENTED);
   EXPECT_EQ(llm_engine_shutdown(engine_, 0), LLM_OK);
-  prefix.reserved = 0;
+  prefix.adapter_id = 0;
   EXPECT_EQ(llm_prefix_pin(engine_, &prefix, &pin), LLM_FAILED_PRECONDITION);
   EXPECT_EQ(llm_prefix_unpin(engine_, 1), LLM_FAILED_PRECONDITION);
 }

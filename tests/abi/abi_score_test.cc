@@ -148,6 +148,39 @@ TEST_F(AbiScoreTest, ARowCallbackThatClosesStepsOrScoresGetsAStatus) {
   }
 }
 
+TEST_F(AbiScoreTest, AShutdownFromACallbackCancelsWhatWaits) {
+  for (int call = 0; call < 3; ++call) {
+    llm_engine_options options = EngineOptions(LLM_DRIVE_MANUAL);
+    options.max_context_tokens = 256;  // which leaves room for pins
+    ASSERT_EQ(llm_engine_open(model_, &options, &engine_), LLM_OK);
+    const std::vector<int32_t> text = LongText();
+    llm_request request = Request(ids_);
+    request.user_data = engine_;
+    request.priority = -1;
+    request.on_event = [](void* engine, const llm_event*) {
+      (void)llm_engine_shutdown(static_cast<llm_engine*>(engine), -1);
+    };
+    llm_request_id id = 0;
+    ASSERT_EQ(llm_submit(engine_, &request, &id), LLM_OK);
+    const llm_score_request score = Score(text);
+    llm_embed_request embed;
+    llm_embed_request_init(&embed);
+    llm_prefix prefix;
+    llm_prefix_init(&prefix);
+    embed.ids = prefix.prompt_ids = text.data();
+    embed.num_ids = prefix.num_prompt_ids = text.size();
+    size_t count = 0;
+    llm_pin_id pin = 0;
+    llm_status status = LLM_OK;
+    if (call == 0) status = llm_score(engine_, &score, nullptr, 0, &count);
+    if (call == 1) status = llm_embed(engine_, &embed, nullptr, 0, &count);
+    if (call == 2) status = llm_prefix_pin(engine_, &prefix, &pin);
+    EXPECT_EQ(status, LLM_CANCELLED) << call << " " << llm_last_error();
+    EXPECT_EQ(llm_engine_close(engine_), LLM_OK);
+    engine_ = nullptr;
+  }
+}
+
 TEST_F(AbiScoreTest, TextIsTokenizedAsAPromptIs) {
   Open(LLM_DRIVE_MANUAL);
   const std::string text = "hello world, hello again";

@@ -105,15 +105,15 @@ TEST_F(AbiThreadsTest, RingsAreReadWhileTheyAreWritten) {
         llm_step_record steps[16];
         llm_request_record records[16];
         size_t count = 0;
-        ASSERT_EQ(llm_steps_read(engine_, &step_cursor, steps, sizeof(steps[0]), 16, &count),
+        ASSERT_EQ(llm_step_records_read(engine_, &step_cursor, steps, sizeof(steps[0]), 16, &count),
                   LLM_OK);
         for (size_t i = 0; i < count; ++i) {
           EXPECT_EQ(steps[i].index, step_cursor - count + i);
           EXPECT_GE(steps[i].end_ns, steps[i].begin_ns);
         }
-        ASSERT_EQ(
-            llm_records_read(engine_, &record_cursor, records, sizeof(records[0]), 16, &count),
-            LLM_OK);
+        ASSERT_EQ(llm_request_records_read(engine_, &record_cursor, records, sizeof(records[0]), 16,
+                                           &count),
+                  LLM_OK);
         for (size_t i = 0; i < count; ++i) {
           ends += records[i].kind == LLM_RECORD_FINISHED ? 1 : 0;
           refusals += records[i].kind == LLM_RECORD_REJECTED ? 1 : 0;

@@ -2,6 +2,9 @@
 // exactly once.
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <utility>
+
 #include "tests/engine/engine_harness.h"
 #include "tests/engine/failing_new.h"
 
@@ -65,6 +68,24 @@ TEST(OutOfMemoryTest, WhicheverAllocationOfAStepFailsEveryRequestEndsOnce) {
   EXPECT_GT(allocation, 50);
 }
 
+TEST(OutOfMemoryTest, ACancelBesideAnArrivalWithoutMemoryLosesNeither) {
+  for (int allocation = 0; allocation < 40 && !testing::Test::HasFailure(); ++allocation) {
+    EngineHarness harness;
+    const uint64_t first = harness.Submit(harness.Spec("abc", 50));
+    harness.Step();
+    ASSERT_TRUE(harness.engine().Cancel(first).ok());
+    const uint64_t second = harness.Submit(harness.Spec("abd", 3));
+    FailAllocations(allocation, 1);
+    (void)harness.engine().Step();
+    StopFailing();
+    harness.RunAll();
+    harness.Poll();
+    EXPECT_TRUE(harness.engine().Metrics().healthy) << "allocation " << allocation;
+    EXPECT_EQ(harness.Of(first).num_finished, 1);
+    EXPECT_EQ(harness.Of(second).num_finished, 1);
+  }
+}
+
 TEST(OutOfMemoryTest, AndAlsoWhenMemoryStaysAway) {
   int allocation = 0;
   while (!RunWithFailure(allocation, 1000) && !testing::Test::HasFailure()) ++allocation;
@@ -73,14 +94,28 @@ TEST(OutOfMemoryTest, AndAlsoWhenMemoryStaysAway) {
 
 // The step commits, and then the engine fails, for want of memory for the message of the score that
 // its callback ends.
+// Throws once when told to.
+class ThrowingClock : public ManualClock {
+ public:
+  int64_t NowNs() const override {
+    if (std::exchange(armed, false)) throw 1;
+    return ManualClock::NowNs();
+  }
+  mutable bool armed = false;
+};
+
 TEST(OutOfMemoryTest, AnAnswerThatEndedInTheStepThatFailsTheEngineIsDelivered) {
-  EngineHarness harness;
+  const auto clock = std::make_shared<ThrowingClock>();
+  HarnessOptions options;
+  options.clock = clock;
+  EngineHarness harness(options);
   harness.runner().script = harness.tokenizer().Ids("abc");
   const uint64_t ends = harness.Submit(harness.Spec("abc", 1));
   const uint64_t runs = harness.Submit(harness.Spec("abc", 50));
   ScoreHandler handler;
-  handler.call = [](void*, void*, const ScoreRow&) -> int32_t {
-    FailAllocations(0, 1);
+  handler.user_data = clock.get();
+  handler.call = [](void*, void* user_data, const ScoreRow&) -> int32_t {
+    static_cast<ThrowingClock*>(user_data)->armed = true;  // behind the rows of the others
     return 1;
   };
   ScoreSpec score;
@@ -89,7 +124,6 @@ TEST(OutOfMemoryTest, AnAnswerThatEndedInTheStepThatFailsTheEngineIsDelivered) {
   score.ids = text;
   score.handler = handler;
   EXPECT_FALSE(harness.engine().Score(score).ok());
-  StopFailing();
   EXPECT_FALSE(harness.engine().Metrics().healthy);
   harness.Poll();
   EXPECT_EQ(harness.Of(ends).reason, FinishReason::kLength);

@@ -108,10 +108,10 @@ llm_status ReadCounters(llm_model*, llm_engine* engine, Output*) {
   llm_request_record records[4];
   uint64_t cursor = 0;
   size_t count = 0;
-  status = llm_steps_read(engine, &cursor, steps, sizeof(steps[0]), 4, &count);
+  status = llm_step_records_read(engine, &cursor, steps, sizeof(steps[0]), 4, &count);
   if (status != LLM_OK) return status;
   cursor = 0;
-  status = llm_records_read(engine, &cursor, records, sizeof(records[0]), 4, &count);
+  status = llm_request_records_read(engine, &cursor, records, sizeof(records[0]), 4, &count);
   if (status != LLM_OK) return status;
   char text[64];
   return llm_metrics_text(engine, text, sizeof(text), &count);

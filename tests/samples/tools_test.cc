@@ -8,7 +8,12 @@
 
 namespace {
 
-llm_score_row Row(const float* logits, size_t size) { return {0, 0, 0, logits, size}; }
+llm_score_row Row(const float* logits, size_t size) {
+  llm_score_row row = {};
+  row.logits = logits;
+  row.num_logits = size;
+  return row;
+}
 
 TEST(DivergenceTest, IsTheKullbackLeiblerDivergenceOfOtherFromBase) {
   // Half and half against a quarter and three quarters: ln(2) / 2 + ln(2 / 3) / 2. The logits are

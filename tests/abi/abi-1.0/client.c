@@ -226,10 +226,10 @@ static int check_records(llm_engine* engine) {
   llm_request_record records[4];
   uint64_t cursor = 0;
   size_t count = 0;
-  CHECK(llm_steps_read(engine, &cursor, steps, sizeof steps[0], 4, &count) == LLM_OK);
+  CHECK(llm_step_records_read(engine, &cursor, steps, sizeof steps[0], 4, &count) == LLM_OK);
   CHECK(count == 4 && cursor == 4 && steps[3].index == 3 && steps[0].end_ns > steps[0].begin_ns);
   cursor = 0;
-  CHECK(llm_records_read(engine, &cursor, records, sizeof records[0], 4, &count) == LLM_OK);
+  CHECK(llm_request_records_read(engine, &cursor, records, sizeof records[0], 4, &count) == LLM_OK);
   CHECK(count == 4 && records[0].kind == LLM_RECORD_ENQUEUED && records[0].tokens == 5);
   return 0;
 }

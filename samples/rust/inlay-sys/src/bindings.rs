@@ -284,7 +284,7 @@ extern "C" {
 pub struct llm_tensor_info {
     pub struct_size: u32,
     pub num_dims: u32,
-    pub shape: [u64; 4usize],
+    pub shape: [u64; 8usize],
     pub file_offset: u64,
     pub size_bytes: u64,
     pub name: llm_string,
@@ -365,7 +365,7 @@ pub struct llm_engine_options {
     pub max_pending_bytes: u64,
     pub drive: u32,
     pub spin_us: u32,
-    pub token_gap_target_ns: u64,
+    pub token_gap_target_ns: i64,
     pub num_ranks: u32,
     pub batch_invariant: u32,
     pub log: llm_log_callback,
@@ -480,7 +480,7 @@ pub struct llm_event {
     pub message: llm_string,
     pub stats: *const llm_request_stats,
     pub stop_index: i32,
-    pub reserved: i32,
+    pub struct_size: u32,
 }
 pub type llm_event_callback = ::std::option::Option<
     unsafe extern "C" fn(user_data: *mut ::std::os::raw::c_void, event: *const llm_event),
@@ -570,6 +570,8 @@ extern "C" {
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct llm_score_row {
+    pub struct_size: u32,
+    pub reserved: u32,
     pub position: u64,
     pub id: i32,
     pub logprob: f32,
@@ -614,7 +616,8 @@ pub struct llm_prefix {
     pub num_prompt_ids: usize,
     pub cache_salt: llm_string,
     pub priority: i32,
-    pub reserved: u32,
+    pub literal_content: u32,
+    pub adapter_id: u64,
 }
 extern "C" {
     pub fn llm_prefix_pin(
@@ -723,7 +726,7 @@ pub struct llm_histogram {
     pub edges: *const u64,
     pub count: u64,
     pub sum: u64,
-    pub buckets: [u64; 32usize],
+    pub buckets: [u64; 64usize],
 }
 extern "C" {
     pub fn llm_metrics_histogram(
@@ -781,7 +784,7 @@ pub struct llm_request_record {
     pub detail: i64,
 }
 extern "C" {
-    pub fn llm_steps_read(
+    pub fn llm_step_records_read(
         engine: *const llm_engine,
         cursor: *mut u64,
         records: *mut llm_step_record,
@@ -791,7 +794,7 @@ extern "C" {
     ) -> llm_status;
 }
 extern "C" {
-    pub fn llm_records_read(
+    pub fn llm_request_records_read(
         engine: *const llm_engine,
         cursor: *mut u64,
         records: *mut llm_request_record,

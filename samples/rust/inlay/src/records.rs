@@ -20,7 +20,7 @@ impl Engine {
     pub fn read_steps(&self, cursor: &mut Cursor) -> Result<Vec<StepRecord>> {
         read_all(|records, size, count| {
             // SAFETY: there is room for BATCH records of this size.
-            unsafe { sys::llm_steps_read(self.raw(), &mut cursor.0, records, size, BATCH, count) }
+            unsafe { sys::llm_step_records_read(self.raw(), &mut cursor.0, records, size, BATCH, count) }
         })
     }
 
@@ -28,7 +28,7 @@ impl Engine {
     pub fn read_records(&self, cursor: &mut Cursor) -> Result<Vec<RequestRecord>> {
         read_all(|records, size, count| {
             // SAFETY: there is room for BATCH records of this size.
-            unsafe { sys::llm_records_read(self.raw(), &mut cursor.0, records, size, BATCH, count) }
+            unsafe { sys::llm_request_records_read(self.raw(), &mut cursor.0, records, size, BATCH, count) }
         })
     }
 }
