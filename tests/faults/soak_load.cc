@@ -96,7 +96,7 @@ SoakLoad::SoakLoad(llm_model* model, llm_engine* engine, Ledger* ledger)
   }
   for (uint64_t seed = 1; seed <= 3; ++seed) Start(&SoakLoad::Submit, seed);
   Start(&SoakLoad::CallOthers, 10);
-  Start(&SoakLoad::ScoreOrEmbed, 11);
+  Start(&SoakLoad::CallAndWait, 11);
   Start(&SoakLoad::Churn, 12);
 }
 
@@ -204,7 +204,7 @@ void SoakLoad::CallOthers(Random* random) {
 }
 
 // The calls that wait: a score, an embedding, or a pin that is held for a while.
-void SoakLoad::ScoreOrEmbed(Random* random) {
+void SoakLoad::CallAndWait(Random* random) {
   std::array<float, 512> values;
   size_t count = 0;
   llm_status status = LLM_OK;

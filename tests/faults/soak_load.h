@@ -72,7 +72,7 @@ class SoakLoad {
   void Submit(Random* random);
   void Read(llm_queue* queue, uint64_t seed);
   void CallOthers(Random* random);
-  void ScoreOrEmbed(Random* random);
+  void CallAndWait(Random* random);
   void Churn(Random* random);
   void Start(void (SoakLoad::*work)(Random*), uint64_t seed);
 
