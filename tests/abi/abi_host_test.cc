@@ -123,6 +123,7 @@ class AbiHostTest : public AbiTest {
   }
 
   llm_host host_;
+  Time time_;  // outlives the engine, which asks it until it is closed
 };
 
 TEST_F(AbiHostTest, TheHostsAllocatorGivesAllCountedMemoryAndGetsItBack) {
@@ -265,21 +266,20 @@ TEST_F(AbiHostTest, AModelOnACarelessExecutorDoesNotOpen) {
 }
 
 TEST_F(AbiHostTest, DeadlinesAndStatisticsFollowTheHostsClock) {
-  Time time;
   host_.now_ns = Now;
-  host_.clock_user_data = &time;
+  host_.clock_user_data = &time_;
   ASSERT_EQ(TryOpen(LLM_DRIVE_MANUAL, 1), LLM_OK) << llm_last_error();
   llm_request request = Request(ids_);
   request.completion_deadline_ns = 1000;
   llm_request_id id = 0;
   ASSERT_EQ(llm_submit(engine_, &request, &id), LLM_OK);
-  time.now_ns = 500;
+  time_.now_ns = 500;
   uint32_t worked = 0;
   ASSERT_EQ(llm_engine_step(engine_, &worked), LLM_OK);
   EXPECT_EQ(Poll().size(), 1u);
-  time.now_ns = -7;  // a step back: no time has passed
+  time_.now_ns = -7;  // a step back: no time has passed
   ASSERT_EQ(llm_engine_step(engine_, &worked), LLM_OK);
-  time.now_ns = 2001;
+  time_.now_ns = 2001;
   ASSERT_EQ(llm_engine_step(engine_, &worked), LLM_OK);
   const llm_event finished = Poll().back();
   EXPECT_EQ(finished.finish_reason, LLM_FINISH_DEADLINE);
@@ -288,14 +288,13 @@ TEST_F(AbiHostTest, DeadlinesAndStatisticsFollowTheHostsClock) {
 }
 
 TEST_F(AbiHostTest, AClockThatLeapsWithManyRequestsOpenWrapsTheTotals) {
-  Time time;
   host_.now_ns = Now;
-  host_.clock_user_data = &time;
+  host_.clock_user_data = &time_;
   ASSERT_EQ(TryOpen(LLM_DRIVE_MANUAL, 1), LLM_OK) << llm_last_error();
   const llm_request request = Request(ids_);
   llm_request_id id = 0;
   for (int i = 0; i < 6; ++i) ASSERT_EQ(llm_submit(engine_, &request, &id), LLM_OK);
-  time.now_ns = INT64_MAX;
+  time_.now_ns = INT64_MAX;
   RunAll();
   EXPECT_EQ(Poll().back().finish_reason, LLM_FINISH_LENGTH);
   llm_metrics_snapshot metrics;
@@ -305,14 +304,13 @@ TEST_F(AbiHostTest, AClockThatLeapsWithManyRequestsOpenWrapsTheTotals) {
 }
 
 TEST_F(AbiHostTest, AClockThatThrowsMakesTheEngineUnhealthy) {
-  Time time;
   host_.now_ns = Now;
-  host_.clock_user_data = &time;
+  host_.clock_user_data = &time_;
   ASSERT_EQ(TryOpen(LLM_DRIVE_MANUAL, 1), LLM_OK) << llm_last_error();
   const llm_request request = Request(ids_);
   llm_request_id id = 0;
   ASSERT_EQ(llm_submit(engine_, &request, &id), LLM_OK);
-  time.throws = true;
+  time_.throws = true;
   uint32_t worked = 0;
   ASSERT_EQ(llm_engine_step(engine_, &worked), LLM_OK);
   EXPECT_EQ(Poll().back().status, LLM_INTERNAL);
