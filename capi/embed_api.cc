@@ -3,6 +3,7 @@
 #include "capi/boundary.h"
 #include "capi/handles.h"
 #include "capi/strings.h"
+#include "capi/text_or_ids.h"
 #include "capi/versioned_struct.h"
 #include "inlay/llm.h"
 #include "src/base/status_macros.h"
@@ -23,16 +24,7 @@ absl::Status TranslateEmbed(const llm_embed_request* given, EmbedSpec* spec) {
   llm_embed_request c;
   LLM_RETURN_IF_ERROR(ReadStruct("llm_embed_request", given, &c));
   if (c.reserved != 0) return absl::UnimplementedError("reserved: reserved for a later version");
-  LLM_RETURN_IF_ERROR(CheckArray("text", c.text.data, c.text.size));
-  LLM_RETURN_IF_ERROR(CheckArray("ids", c.ids, c.num_ids));
-  if ((c.text.data != nullptr) == (c.ids != nullptr)) {
-    return absl::InvalidArgumentError("embed: exactly one of text and ids must be set");
-  }
-  spec->prompt_kind = c.ids != nullptr ? PromptKind::kIds : PromptKind::kText;
-  spec->text = FromC(c.text);
-  spec->ids = absl::MakeConstSpan(c.ids, c.num_ids);
-  spec->priority = c.priority;
-  LLM_RETURN_IF_ERROR(ReadSwitch("parse_special", c.parse_special, false, &spec->parse_special));
+  LLM_RETURN_IF_ERROR(ReadTextOrIds("embed", c, spec));
   LLM_RETURN_IF_ERROR(ReadSwitch("normalize", c.normalize, true, &spec->normalize));
   return ReadPooling(c.pooling, &spec->pooling);
 }
@@ -44,9 +36,7 @@ absl::Status Embed(llm_engine* engine, const llm_embed_request* request, float* 
   LLM_RETURN_IF_NULL(count);
   LLM_RETURN_IF_ERROR(CheckArray("values", values, capacity));
   EmbedSpec spec;
-  const absl::Status translated = TranslateEmbed(request, &spec);
-  if (!translated.ok()) engine->engine->CountRejected(translated.code());
-  LLM_RETURN_IF_ERROR(translated);
+  LLM_RETURN_IF_ERROR(CountIfRejected(engine, TranslateEmbed(request, &spec)));
   LLM_ASSIGN_OR_RETURN(const std::vector<float> embedded, engine->engine->Embed(spec));
   CopyOut(embedded.data(), embedded.size(), values, capacity, count);
   return absl::OkStatus();

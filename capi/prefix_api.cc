@@ -2,6 +2,7 @@
 #include "capi/boundary.h"
 #include "capi/handles.h"
 #include "capi/strings.h"
+#include "capi/text_or_ids.h"
 #include "capi/translate_request.h"
 #include "capi/versioned_struct.h"
 #include "inlay/llm.h"
@@ -33,9 +34,7 @@ absl::Status PinPrefix(llm_engine* engine, const llm_prefix* prefix, llm_pin_id*
   LLM_RETURN_IF_NULL(prefix);
   LLM_RETURN_IF_NULL(id);
   RequestSpec spec;
-  const absl::Status translated = TranslatePrefix(prefix, &spec);
-  if (!translated.ok()) engine->engine->CountRejected(translated.code());
-  LLM_RETURN_IF_ERROR(translated);
+  LLM_RETURN_IF_ERROR(CountIfRejected(engine, TranslatePrefix(prefix, &spec)));
   LLM_ASSIGN_OR_RETURN(*id, engine->engine->PinPrefix(std::move(spec)));
   return absl::OkStatus();
 }

@@ -1,6 +1,7 @@
 // llm_submit and llm_cancel.
 #include "capi/boundary.h"
 #include "capi/handles.h"
+#include "capi/text_or_ids.h"
 #include "capi/translate_request.h"
 #include "inlay/llm.h"
 #include "src/base/status_macros.h"
@@ -12,9 +13,7 @@ extern "C" llm_status llm_submit(llm_engine* engine, const llm_request* request,
     LLM_RETURN_IF_NULL(request);
     LLM_RETURN_IF_NULL(id);
     llm::RequestSpec spec;
-    const absl::Status translated = llm::TranslateRequest(request, &spec);
-    if (!translated.ok()) engine->engine->CountRejected(translated.code());
-    LLM_RETURN_IF_ERROR(translated);
+    LLM_RETURN_IF_ERROR(llm::CountIfRejected(engine, llm::TranslateRequest(request, &spec)));
     return engine->engine->Submit(spec, id);
   });
 }

@@ -4,6 +4,7 @@
 #include "capi/boundary.h"
 #include "capi/handles.h"
 #include "capi/strings.h"
+#include "capi/text_or_ids.h"
 #include "capi/versioned_struct.h"
 #include "inlay/llm.h"
 #include "src/base/status_macros.h"
@@ -27,17 +28,8 @@ absl::Status TranslateScore(const llm_score_request* given, ScoreSpec* spec) {
   llm_score_request c;
   LLM_RETURN_IF_ERROR(ReadStruct("llm_score_request", given, &c));
   if (c.reserved != 0) return absl::UnimplementedError("reserved: reserved for a later version");
-  LLM_RETURN_IF_ERROR(CheckArray("text", c.text.data, c.text.size));
-  LLM_RETURN_IF_ERROR(CheckArray("ids", c.ids, c.num_ids));
-  if ((c.text.data != nullptr) == (c.ids != nullptr)) {
-    return absl::InvalidArgumentError("score: exactly one of text and ids must be set");
-  }
-  spec->prompt_kind = c.ids != nullptr ? PromptKind::kIds : PromptKind::kText;
-  spec->text = FromC(c.text);
-  spec->ids = absl::MakeConstSpan(c.ids, c.num_ids);
-  LLM_RETURN_IF_ERROR(ReadSwitch("parse_special", c.parse_special, false, &spec->parse_special));
+  LLM_RETURN_IF_ERROR(ReadTextOrIds("score", c, spec));
   if (c.first != 0) spec->first = static_cast<int64_t>(std::min<uint64_t>(c.first, INT64_MAX));
-  spec->priority = c.priority;
   if (c.on_row != nullptr) {
     spec->handler = {&CallHost, reinterpret_cast<void*>(c.on_row), c.user_data};
   }
@@ -51,9 +43,7 @@ absl::Status Score(llm_engine* engine, const llm_score_request* request, float* 
   LLM_RETURN_IF_NULL(count);
   LLM_RETURN_IF_ERROR(CheckArray("logprobs", logprobs, capacity));
   ScoreSpec spec;
-  const absl::Status translated = TranslateScore(request, &spec);
-  if (!translated.ok()) engine->engine->CountRejected(translated.code());
-  LLM_RETURN_IF_ERROR(translated);
+  LLM_RETURN_IF_ERROR(CountIfRejected(engine, TranslateScore(request, &spec)));
   LLM_ASSIGN_OR_RETURN(const std::vector<float> scored, engine->engine->Score(spec));
   CopyOut(scored.data(), scored.size(), logprobs, capacity, count);
   return absl::OkStatus();
