@@ -8,6 +8,14 @@
 namespace bench {
 namespace {
 
+// What a stream alone may get beyond the window: a late poll takes several tokens at once, and at
+// least one has to come after it.
+constexpr uint64_t kSpareTokens = 16;
+
+constexpr char kEarlyEnd[] =
+    "a stream ended before its window did: its tokens came faster than they were polled; measure "
+    "more of them (--tokens)";
+
 // Tokens that the first stream may get before the last one has its first: one a step, and a step
 // computes at least 32 prompt tokens beside the decodes.
 uint64_t LeadTokens(const Flags& flags) {
@@ -50,7 +58,7 @@ Clock::time_point LastFirstToken(const std::vector<Stream>& streams) {
 void PollUntilEachHas(size_t num_tokens, std::vector<Stream>* streams, Client* client) {
   for (const Stream& stream : *streams) {
     while (stream.arrivals.size() < num_tokens) {
-      if (stream.finished) Fail("a stream ended before the window did");
+      if (stream.finished) Fail(kEarlyEnd);
       client->Poll();
     }
   }
@@ -91,12 +99,12 @@ Result RunStreams(const Flags& flags, uint64_t lead_tokens, Client* client) {
   const Clock::time_point begin = LastFirstToken(streams);
   const size_t tokens_before = TokensUntil(streams, begin);
   const size_t wanted = tokens_before + (flags.tokens - 1) * streams.size();
-  Clock::time_point end = Clock::now();
-  while (TokensUntil(streams, end) < wanted) {
+  for (Clock::time_point end = Clock::now(); TokensUntil(streams, end) < wanted;
+       end = Clock::now()) {
+    for (const Stream& stream : streams) {
+      if (stream.finished) Fail(kEarlyEnd);
+    }
     client->Poll();
-    end = Clock::now();
-    for (const Stream& stream : streams)
-      if (stream.finished && TokensUntil(streams, end) < wanted) Fail("a stream ended too early");
   }
   Result result;
   Clock::time_point last = begin;
@@ -143,7 +151,7 @@ Capacity CapacityFor(const Flags& flags) {
   if (flags.workload == "prefill") {
     capacity.tokens_per_sequence = flags.prompt_tokens + 1;
   } else if (flags.workload == "decode") {
-    capacity.tokens_per_sequence = uint64_t{flags.prompt_tokens} + flags.tokens;
+    capacity.tokens_per_sequence = uint64_t{flags.prompt_tokens} + flags.tokens + kSpareTokens;
   } else {
     capacity.sequences = flags.streams;
     capacity.tokens_per_sequence = uint64_t{flags.prompt_tokens} + flags.tokens + LeadTokens(flags);
@@ -160,7 +168,7 @@ Result RunWorkload(const Flags& flags, Client* client) {
   if (flags.workload == "prefill") return RunPrefill(flags, client);
   if (flags.workload == "arrival") return RunArrival(flags, client);
   const bool staggered = flags.workload == "streams";
-  return RunStreams(flags, staggered ? LeadTokens(flags) : 0, client);
+  return RunStreams(flags, staggered ? LeadTokens(flags) : kSpareTokens, client);
 }
 
 void WarmUp(Client* client) {

@@ -69,14 +69,14 @@ void ThreadPool::ParallelFor(int num_tasks, Task task) {
   if (num_tasks <= 0) return;
   if (options_.num_threads == 1 || num_tasks == 1) {
     next_task_.store(0, std::memory_order_relaxed);
-    RunTasks(task, num_tasks, 0);
+    RunTasksHere(task, num_tasks, 0);
     return;
   }
   if (executor_ != nullptr) {
     // The workers share out the tasks, in whatever order the host lets them run.
     next_task_.store(0, std::memory_order_relaxed);
     executor_->Run(std::min(num_tasks, options_.num_threads),
-                   [&](int worker) { RunTasks(task, num_tasks, worker); });
+                   [&](int worker) { RunTasksHere(task, num_tasks, worker); });
     return;
   }
   {
@@ -90,7 +90,7 @@ void ThreadPool::ParallelFor(int num_tasks, Task task) {
     epoch_.fetch_add(1, std::memory_order_release);
   }
   wake_.notify_all();
-  RunTasks(task, num_tasks, 0);
+  RunTasksHere(task, num_tasks, 0);
   // Every worker passes through each job once, so that `task` outlives all looks at it.
   for (int spins = 1; num_busy_.load(std::memory_order_acquire) != 0; ++spins) {
     // With more threads than cores the last worker may need this core.
@@ -108,23 +108,28 @@ void ThreadPool::SetTrace(TraceRecorder* trace, const Clock* clock) {
   clock_ = clock;
 }
 
-void ThreadPool::RunTasks(const Task& task, int num_tasks, int worker) {
-  if (trace_ == nullptr || !trace_->on()) return RunSomeTasks(task, num_tasks, worker);
-  OpSpan op;
-  op.name = op_;
-  op.begin_ns = clock_->NowNs();
-  const bool late = next_task_.load(std::memory_order_relaxed) >= num_tasks;
-  RunSomeTasks(task, num_tasks, worker);
-  if (late) return;  // it came to see that nothing was left
-  op.end_ns = clock_->NowNs();
-  trace_->AddOp(worker, op);
-}
-
-void ThreadPool::RunSomeTasks(const Task& task, int num_tasks, int worker) {
+// `op` gets a name when it is to be traced: not when the worker came to see that nothing was left.
+void ThreadPool::RunTasks(const Task& task, int num_tasks, int worker, OpSpan* op) {
+  if (trace_ != nullptr && trace_->on()) {
+    op->begin_ns = clock_->NowNs();
+    if (next_task_.load(std::memory_order_relaxed) < num_tasks) op->name = op_;
+  }
   for (int i = next_task_.fetch_add(1, std::memory_order_relaxed); i < num_tasks;
        i = next_task_.fetch_add(1, std::memory_order_relaxed)) {
     task(i, worker);
   }
+}
+
+void ThreadPool::EndOp(int worker, OpSpan* op) {
+  if (op->name == nullptr) return;
+  op->end_ns = clock_->NowNs();
+  trace_->AddOp(worker, *op);
+}
+
+void ThreadPool::RunTasksHere(const Task& task, int num_tasks, int worker) {
+  OpSpan op;
+  RunTasks(task, num_tasks, worker, &op);
+  EndOp(worker, &op);
 }
 
 void ThreadPool::WaitForJob(uint32_t seen_epoch) {
@@ -148,8 +153,10 @@ void ThreadPool::WorkerLoop(int worker) {
     WaitForJob(epoch);
     ++epoch;
     if (stop_.load(std::memory_order_relaxed)) return;
-    RunTasks(*task_, num_tasks_, worker);
+    OpSpan op;
+    RunTasks(*task_, num_tasks_, worker, &op);
     num_busy_.fetch_sub(1, std::memory_order_acq_rel);
+    EndOp(worker, &op);  // nobody waits for this
   }
 }
 

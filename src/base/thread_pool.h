@@ -18,6 +18,7 @@ namespace llm {
 
 class Clock;
 class TraceRecorder;
+struct OpSpan;
 
 struct ThreadPoolOptions {
   int num_threads = 1;                // workers, the caller included
@@ -54,8 +55,9 @@ class ThreadPool {
   explicit ThreadPool(const ThreadPoolOptions& options) : options_(options) {}
   absl::Status StartThreads();
   void WorkerLoop(int worker);
-  void RunTasks(const Task& task, int num_tasks, int worker);
-  void RunSomeTasks(const Task& task, int num_tasks, int worker);
+  void RunTasks(const Task& task, int num_tasks, int worker, OpSpan* op);
+  void RunTasksHere(const Task& task, int num_tasks, int worker);
+  void EndOp(int worker, OpSpan* op);
   void WaitForJob(uint32_t seen_epoch);
 
   const ThreadPoolOptions options_;

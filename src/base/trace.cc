@@ -131,7 +131,7 @@ absl::Status TraceRecorder::Start(const std::string& path) {
   std::vector<TraceSpan> room;
   room.reserve(max_spans_);
   std::vector<std::vector<OpSpan>> op_room(ops_.size());
-  for (std::vector<OpSpan>& of_worker : op_room) of_worker.reserve(max_ops_ / ops_.size());
+  for (std::vector<OpSpan>& of_worker : op_room) of_worker.resize(max_ops_ / ops_.size());
   std::string kept = path;
   std::unique_ptr<std::FILE, CloseFile> file(OpenOutputFile(path));
   if (file == nullptr) {
@@ -144,7 +144,8 @@ absl::Status TraceRecorder::Start(const std::string& path) {
   num_dropped_ = 0;
   for (size_t i = 0; i < ops_.size(); ++i) {
     std::lock_guard<std::mutex> ops_lock(ops_[i]->mutex);
-    ops_[i]->spans = std::move(op_room[i]);
+    ops_[i]->room = std::move(op_room[i]);
+    ops_[i]->num_spans = 0;
     ops_[i]->num_dropped = 0;
     ops_[i]->on = true;
   }
@@ -172,20 +173,21 @@ void TraceRecorder::AddOp(int worker, const OpSpan& op) {
   Ops& ops = *ops_[static_cast<size_t>(worker)];
   std::lock_guard<std::mutex> lock(ops.mutex);
   if (!ops.on) return;
-  if (ops.spans.size() == ops.spans.capacity()) {
+  if (ops.num_spans == ops.room.size()) {
     ++ops.num_dropped;
     return;
   }
   // Asked once: a system call for each op would cost more than the rest of it.
   if (ops.thread == 0) ops.thread = static_cast<uint32_t>(syscall(SYS_gettid));
-  ops.spans.push_back(op);
+  ops.room[ops.num_spans++] = op;
 }
 
 void TraceRecorder::TakeOps(Contents* contents) {
   for (size_t i = 0; i < ops_.size(); ++i) {
     std::lock_guard<std::mutex> lock(ops_[i]->mutex);
     ops_[i]->on = false;
-    contents->ops[i].swap(ops_[i]->spans);
+    ops_[i]->room.resize(ops_[i]->num_spans);
+    contents->ops[i].swap(ops_[i]->room);
     contents->op_threads[i] = std::exchange(ops_[i]->thread, 0);
     contents->num_dropped += ops_[i]->num_dropped;
   }

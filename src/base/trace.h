@@ -33,7 +33,7 @@ struct TraceSpan {
 
 // One worker's share of an op.
 struct OpSpan {
-  const char* name = "";  // a literal of ours
+  const char* name = nullptr;  // a literal of ours
   int64_t begin_ns = 0;
   int64_t end_ns = 0;
 };
@@ -73,8 +73,9 @@ class TraceRecorder {
   // A worker's own, so that workers do not wait for each other; its mutex is for Start and Stop.
   struct Ops {
     std::mutex mutex;
-    std::vector<OpSpan> spans;
-    uint32_t thread = 0;  // the first that added one
+    std::vector<OpSpan> room;  // written to in advance: no page of it is new to AddOp
+    size_t num_spans = 0;      // of room
+    uint32_t thread = 0;       // the first that added one
     uint64_t num_dropped = 0;
     bool on = false;
   };

@@ -2,7 +2,6 @@
 #include "src/engine/step_loop.h"
 
 #include <algorithm>
-#include <iterator>
 #include <new>
 #include <utility>
 
@@ -88,23 +87,28 @@ bool StepLoop::AdmitAndSchedule(StepPlan* plan) {
   return worked;
 }
 
+// Throws std::bad_alloc with nothing lost: they stay in incoming_.
+void StepLoop::TakeIncoming() {
+  active_.reserve(active_.size() + incoming_.size());
+  ended_.reserve(active_.size() + incoming_.size());
+  for (std::unique_ptr<ActiveRequest>& request : incoming_) {
+    log_.Add(RecordKind::kEnqueued, request->request.id, request->num_prompt_tokens(), 0,
+             request->request.arrival_ns);
+    active_.push_back(std::move(request));
+  }
+  incoming_.clear();
+}
+
 bool StepLoop::Admit() {
   NvtxRange range("admit");
-  if (incoming_.empty()) queue_->Drain(&incoming_);
-  const bool arrived = !incoming_.empty();
+  const size_t num_before = active_.size();
+  TakeIncoming();  // whom a step without memory left over
+  queue_->Drain(&incoming_);
   // After the drain: who submitted after asking for the flush finds the cache empty.
   const bool flushed = flush_requested_.exchange(false);
   if (flushed) scheduler_->FlushPrefixCache();
-  active_.reserve(active_.size() + incoming_.size());
-  ended_.reserve(active_.size() + incoming_.size());
-  const size_t first_new = active_.size();
-  std::move(incoming_.begin(), incoming_.end(), std::back_inserter(active_));
-  incoming_.clear();
-  for (size_t i = first_new; i < active_.size(); ++i) {
-    const ActiveRequest& request = *active_[i];
-    log_.Add(RecordKind::kEnqueued, request.request.id, request.num_prompt_tokens(), 0,
-             request.request.arrival_ns);
-  }
+  TakeIncoming();
+  const bool arrived = active_.size() > num_before;
   bool ended = false;
   const int64_t now_ns = clock_->NowNs();
   for (const std::unique_ptr<ActiveRequest>& request : active_) {

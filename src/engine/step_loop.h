@@ -83,6 +83,7 @@ class StepLoop {
   bool RunStepOrThrow();
   bool AdmitAndSchedule(StepPlan* plan);
   bool Admit();
+  void TakeIncoming();
   void AdmitOne(ActiveRequest* request);
   void CheckInterrupts(ActiveRequest* request, int64_t now_ns);
   StepPlan Schedule();

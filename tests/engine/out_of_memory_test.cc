@@ -86,6 +86,21 @@ TEST(OutOfMemoryTest, ACancelBesideAnArrivalWithoutMemoryLosesNeither) {
   }
 }
 
+TEST(OutOfMemoryTest, ACloseWithAnArrivalLeftOverEndsThoseBehindItToo) {
+  for (int allocation = 0; allocation < 20 && !testing::Test::HasFailure(); ++allocation) {
+    EngineHarness harness;
+    const uint64_t left_over = harness.Submit(harness.Spec("abc", 3));
+    FailAllocations(allocation, 1);
+    (void)harness.engine().Step();
+    StopFailing();
+    const uint64_t behind = harness.Submit(harness.Spec("abd", 3));
+    ASSERT_TRUE(harness.engine().Shutdown(0).ok());
+    harness.Poll();
+    EXPECT_EQ(harness.Of(left_over).num_finished, 1) << "allocation " << allocation;
+    EXPECT_EQ(harness.Of(behind).num_finished, 1) << "allocation " << allocation;
+  }
+}
+
 TEST(OutOfMemoryTest, AndAlsoWhenMemoryStaysAway) {
   int allocation = 0;
   while (!RunWithFailure(allocation, 1000) && !testing::Test::HasFailure()) ++allocation;

@@ -231,7 +231,10 @@ llm_status CloseWithWork(llm_model* model, llm_engine*, Output*) {
       num_submitted += llm_submit(engine, &request, &id) == LLM_OK ? 1 : 0;
       llm_engine_step(engine, nullptr);
     }
-    if (llm_engine_close(engine) != LLM_OK || num_finished != num_submitted) return LLM_UNKNOWN;
+    const llm_status closed = llm_engine_close(engine);
+    EXPECT_EQ(closed, LLM_OK) << llm_last_error();
+    EXPECT_EQ(num_finished, num_submitted) << "drive " << drive;
+    if (closed != LLM_OK || num_finished != num_submitted) return LLM_UNKNOWN;
   }
   return LLM_OK;
 }
