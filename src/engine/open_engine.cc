@@ -81,7 +81,7 @@ EngineOptions MakeEngineOptions(const EnginePlan& plan, const OpenOptions& optio
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Engine>> OpenEngine(std::shared_ptr<const LoadedModel> model,
+absl::StatusOr<std::unique_ptr<Engine>> OpenEngine(const std::shared_ptr<const LoadedModel>& model,
                                                    const OpenOptions& options) {
   const ScopedFloatState float_state;
   if (model->header_only()) {
