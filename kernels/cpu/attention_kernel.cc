@@ -1,5 +1,5 @@
-// Compiled per ISA. Strips of 64 keys: their scores for all rows of a block, a softmax of each row,
-// their weighted values. Few rows read keys and values as they are stored; many share a decoded
+// Compiled per ISA. Strips of 64 keys: their scores for all rows of a block, then their weighted
+// values. Few rows read keys and values as they are stored; many share a decoded
 // copy of a tile or two.
 #include "kernels/cpu/attention_kernel.h"
 
@@ -138,43 +138,52 @@ void AddRun(const AttentionBlock& b, const TileSet& tiles, const TileSet& ahead,
   }
 }
 
-// Lanes of tiles [begin, end) for all rows. Rows that fill the registers take the lanes that all of
-// them see together; each takes those before and behind, where a window or the causal edge cuts,
-// with its equals. Lanes ascend for each row.
+// Rows that go through the registers together, and what they need of the strip.
+struct Group {
+  int row;
+  int rows;
+};
+
+// Lanes of tiles [begin, end) for one group: those that all of its rows see together; those before
+// and behind, where a window or the causal edge cuts, each row with its equals. Lanes ascend for
+// each row.
 template <typename Form>
-void Add(const AttentionBlock& b, const TileSet& tiles, const TileSet& ahead, int begin, int end,
-         const Scratch& s, float* values) {
+void AddGroup(const AttentionBlock& b, const TileSet& tiles, const TileSet& ahead,
+              const Group& group, int begin, int end, const Scratch& s, float* values) {
   const auto clamp = [&](int lane) {
     const int low = begin * kKeyTile;
     const int high = end * kKeyTile;
     return lane < low ? low : lane > high ? high : lane;
   };
-  for (int row = 0; row < b.num_rows;) {
-    const int rows = GroupRows(b.num_rows - row);
-    int common_begin = clamp(s.begin[row + rows - 1]);
-    const int common_end = clamp(s.end[row]);
-    if (common_begin > common_end) common_begin = common_end;
-    const auto add_equals = [&](bool before) {
-      for (int r = row; r < row + rows;) {
-        int num = 1;
-        while (r + num < row + rows && s.begin[r + num] == s.begin[r] && s.end[r + num] == s.end[r])
-          ++num;
-        const int first = clamp(s.begin[r]);
-        const int last = clamp(s.end[r]);
-        if (before) {
-          AddRun<Form>(b, tiles, ahead, r, num, first, common_begin, s, values);
-        } else {
-          AddRun<Form>(b, tiles, ahead, r, num, first > common_end ? first : common_end, last, s,
-                       values);
-        }
-        r += num;
-      }
-    };
-    add_equals(true);
-    AddRun<Form>(b, tiles, ahead, row, rows, common_begin, common_end, s, values);
-    add_equals(false);
-    row += rows;
+  const int row_end = group.row + group.rows;
+  const int common_end = clamp(s.end[group.row]);
+  int common_begin = clamp(s.begin[row_end - 1]);
+  if (common_end - common_begin == (end - begin) * kKeyTile) {
+    return AddRun<Form>(b, tiles, ahead, group.row, group.rows, common_begin, common_end, s,
+                        values);
   }
+  if (common_begin > common_end) common_begin = common_end;
+  const auto add_equals = [&](bool before) {
+    for (int r = group.row; r < row_end;) {
+      int num = 1;
+      while (r + num < row_end && s.begin[r + num] == s.begin[r] && s.end[r + num] == s.end[r]) {
+        ++num;
+      }
+      const int first = clamp(s.begin[r]);
+      const int last = clamp(s.end[r]);
+      if (before) {
+        AddRun<Form>(b, tiles, ahead, r, num, first, common_begin < last ? common_begin : last, s,
+                     values);
+      } else {
+        AddRun<Form>(b, tiles, ahead, r, num, first > common_end ? first : common_end, last, s,
+                     values);
+      }
+      r += num;
+    }
+  };
+  add_equals(true);
+  AddRun<Form>(b, tiles, ahead, group.row, group.rows, common_begin, common_end, s, values);
+  add_equals(false);
 }
 
 // Calls use(tiles, begin, end) for decoded copies of tiles [strip.begin, strip.end), as many at
@@ -198,59 +207,113 @@ LLM_SIMD void DecodeTiles(const AttentionBlock& b, const Strip& strip, const Til
   }
 }
 
-LLM_SIMD void ScaleRow(float* values, int head_dim, F32x16 factor) {
-  for (int d = 0; d < head_dim; d += 16) Store(values + d, Mul(Load(values + d), factor));
-}
-
 LLM_SIMD F32x16 LoadScales(const std::byte* scales) {
   return LoadF16(reinterpret_cast<const uint16_t*>(scales));
 }
 
-// The scores of a tile as softmax takes them; lanes that the row does not see are -infinity.
-LLM_SIMD F32x16 FinalScore(const AttentionBlock& b, const Strip& strip, int tile, F32x16 score,
-                           int begin, int end) {
-  if (IsScaled(b.dtype)) score = Mul(score, LoadScales(strip.scales[tile]));
+// The scores of a tile as softmax takes them: -infinity outside lanes [first, last).
+LLM_SIMD F32x16 FinalScore(const AttentionBlock& b, const std::byte* scales, F32x16 score,
+                           int first, int last) {
+  if (IsScaled(b.dtype)) score = Mul(score, LoadScales(scales));
   score = Mul(score, Set(b.scale));
   if (b.soft_cap > 0) score = Mul(Set(b.soft_cap), Tanh(Div(score, Set(b.soft_cap))));
   const F32x16 lowest = Set(-__builtin_inff());
-  const int first = begin - tile * kKeyTile;
-  const int last = end - tile * kKeyTile;
   if (last < kKeyTile) score = Select(FirstLanes(last), score, lowest);
   if (first > 0) score = Select(FirstLanes(first), lowest, score);
   return score;
 }
 
-// Turns a row's scores into weights relative to the running maximum. When a visible score exceeds
-// it (rare after the first strips), what the row has summed so far is rescaled.
-LLM_SIMD void SoftmaxRow(const AttentionBlock& b, const Strip& strip, int row, Scratch& s,
-                         const AttentionPartial& out) {
-  float* scores = s.scores + row * kStripKeys;
-  const int begin = s.begin[row] / kKeyTile;
-  const int end = (s.end[row] + kKeyTile - 1) / kKeyTile;
+// What a new maximum of a row changes: everything that the row has summed so far.
+LLM_SIMD void RaiseMax(const AttentionBlock& b, int row, float max, Scratch& s,
+                       const AttentionPartial& out) {
+  const F32x16 factor = Exp(Set(out.max[row] - max));
+  out.max[row] = max;
+  float* sum = s.sums + row * kKeyTile;
+  Store(sum, Mul(Load(sum), factor));
+  float* values = out.values + static_cast<int64_t>(row) * b.head_dim;
+  for (int d = 0; d < b.head_dim; d += 16) Store(values + d, Mul(Load(values + d), factor));
+}
+
+// The tiles of [begin, end) of which a row sees lanes.
+struct RowTiles {
+  int begin;
+  int end;
+};
+LLM_SIMD RowTiles FindRowTiles(const Scratch& s, int row, int begin, int end) {
+  const int first = s.begin[row] / kKeyTile;
+  const int last = s.begin[row] < s.end[row] ? (s.end[row] + kKeyTile - 1) / kKeyTile : first;
+  return {first > begin ? first : begin, last < end ? last : end};
+}
+
+// Makes a row's scores of tiles [begin, end) final. True when one exceeds the row's maximum.
+LLM_SIMD bool FinishScores(const AttentionBlock& b, const Strip& strip, int row, int begin, int end,
+                           Scratch& s, float max) {
+  const RowTiles tiles = FindRowTiles(s, row, begin, end);
   F32x16 largest = Set(-__builtin_inff());
-  for (int t = begin; t < end; ++t) {
-    float* at = scores + t * kKeyTile;
-    const F32x16 score = FinalScore(b, strip, t, Load(at), s.begin[row], s.end[row]);
+  for (int t = tiles.begin; t < tiles.end; ++t) {
+    float* at = s.scores + row * kStripKeys + t * kKeyTile;
+    const F32x16 score = FinalScore(b, strip.scales[t], Load(at), s.begin[row] - t * kKeyTile,
+                                    s.end[row] - t * kKeyTile);
     Store(at, score);
     largest = Max(largest, score);
   }
-  F32x16 sum = Load(s.sums + row * kKeyTile);
-  if (Any(Less(Set(out.max[row]), largest))) {
-    const float strip_max = ReduceMax(largest);
-    const F32x16 factor = Exp(Set(out.max[row] - strip_max));
-    out.max[row] = strip_max;
-    sum = Mul(sum, factor);
-    ScaleRow(out.values + static_cast<int64_t>(row) * b.head_dim, b.head_dim, factor);
-  }
-  const F32x16 max = Set(out.max[row]);
+  return Any(Less(Set(max), largest));
+}
+
+// Turns a row's final scores of tiles [begin, end) into weights relative to its maximum.
+LLM_SIMD void Weigh(const AttentionBlock& b, const Strip& strip, int row, int begin, int end,
+                    Scratch& s, float row_max) {
   const size_t value_scales = b.value_scales_offset - b.key_scales_offset;
-  for (int t = begin; t < end; ++t) {
-    F32x16 weight = Exp(Sub(Load(scores + t * kKeyTile), max));
+  const RowTiles tiles = FindRowTiles(s, row, begin, end);
+  const F32x16 max = Set(row_max);
+  F32x16 sum = Load(s.sums + row * kKeyTile);
+  for (int t = tiles.begin; t < tiles.end; ++t) {
+    float* at = s.scores + row * kStripKeys + t * kKeyTile;
+    F32x16 weight = Exp(Sub(Load(at), max));
     sum = Add(sum, weight);
     if (IsScaled(b.dtype)) weight = Mul(weight, LoadScales(strip.scales[t] + value_scales));
-    Store(scores + t * kKeyTile, weight);
+    Store(at, weight);
   }
   Store(s.sums + row * kKeyTile, sum);
+}
+
+// Weighs and adds the values of tiles [begin, end). The maximum is taken tile by tile, as if each
+// was added at once; but only where it grows (rare after the first tiles) need the tiles before be
+// added first.
+template <typename Form>
+void WeighAndAdd(const AttentionBlock& b, const Strip& strip, const TileSet& values,
+                 const TileSet& ahead, int begin, int end, Scratch& s,
+                 const AttentionPartial& out) {
+  for (Group group = {0, 0}; group.row < b.num_rows; group.row += group.rows) {
+    group.rows = GroupRows(b.num_rows - group.row);
+    const int row_end = group.row + group.rows;
+    bool grows = false;
+    for (int row = group.row; row < row_end; ++row) {
+      if (FinishScores(b, strip, row, begin, end, s, out.max[row])) grows = true;
+    }
+    if (!grows) {
+      for (int row = group.row; row < row_end; ++row) {
+        Weigh(b, strip, row, begin, end, s, out.max[row]);
+      }
+      AddGroup<Form>(b, values, ahead, group, begin, end, s, out.values);
+      continue;
+    }
+    int added = begin;
+    for (int t = begin; t < end; ++t) {
+      for (int row = group.row; row < row_end; ++row) {
+        const RowTiles tiles = FindRowTiles(s, row, t, t + 1);
+        if (tiles.begin >= tiles.end) continue;
+        const F32x16 score = Load(s.scores + row * kStripKeys + t * kKeyTile);
+        if (Any(Less(Set(out.max[row]), score))) {
+          if (added < t) AddGroup<Form>(b, values, ahead, group, added, t, s, out.values);
+          added = t;
+          RaiseMax(b, row, ReduceMax(score), s, out);
+        }
+        Weigh(b, strip, row, t, t + 1, s, out.max[row]);
+      }
+    }
+    AddGroup<Form>(b, values, ahead, group, added, end, s, out.values);
+  }
 }
 
 // Lanes of the strip at `key` that each row sees. False when no row sees any.
@@ -266,11 +329,6 @@ bool FindVisible(const AttentionBlock& b, int key, Scratch& s) {
   return any;
 }
 
-LLM_SIMD bool SeesSplit(const AttentionBlock& b, int row, int split) {
-  return b.Position(row) >= split * kAttentionSplitKeys &&
-         b.FirstKey(row) < (split + 1) * kAttentionSplitKeys;
-}
-
 template <typename Form>
 void AttendStrip(const AttentionBlock& b, const Strip& strip, int last, Scratch& s,
                  const AttentionPartial& out) {
@@ -284,16 +342,13 @@ void AttendStrip(const AttentionBlock& b, const Strip& strip, int last, Scratch&
   } else {
     Score<Form>(b, strip.keys, ahead.keys, strip.begin, strip.end, s);
   }
-  for (int r = 0; r < b.num_rows; ++r) {
-    if (s.begin[r] < s.end[r]) SoftmaxRow(b, strip, r, s, out);
-  }
   if (decode) {
     DecodeTiles<Form>(b, strip, strip.values, ahead.values, s.decoded,
                       [&](const TileSet& values, int begin, int end) {
-                        Add<Decoded>(b, values, values, begin, end, s, out.values);
+                        WeighAndAdd<Decoded>(b, strip, values, values, begin, end, s, out);
                       });
   } else {
-    Add<Form>(b, strip.values, ahead.values, strip.begin, strip.end, s, out.values);
+    WeighAndAdd<Form>(b, strip, strip.values, ahead.values, strip.begin, strip.end, s, out);
   }
 }
 
@@ -334,52 +389,6 @@ void AttendSplit(const AttentionBlock& b, int split, const AttentionPartial& out
       return AttendSplitAs<Stored<int8_t, LoadI8, true>>(b, split, out);
     default:
       return AttendSplitAs<Stored<float, LoadF32, true>>(b, split, out);
-  }
-}
-
-void MergeSplit(const AttentionBlock& b, int split, const AttentionPartial& part,
-                const AttentionPartial& merged) {
-  for (int r = 0; r < b.num_rows; ++r) {
-    if (!SeesSplit(b, r, split)) continue;
-    const float* from = part.values + static_cast<int64_t>(r) * b.head_dim;
-    float* to = merged.values + static_cast<int64_t>(r) * b.head_dim;
-    if (split == b.FirstKey(r) / kAttentionSplitKeys) {
-      merged.max[r] = part.max[r];
-      merged.sum[r] = part.sum[r];
-      for (int d = 0; d < b.head_dim; d += 16) Store(to + d, Load(from + d));
-      continue;
-    }
-    const float max = merged.max[r] > part.max[r] ? merged.max[r] : part.max[r];
-    float factors[16];
-    const F32x16 keep = Exp(Set(merged.max[r] - max));
-    const F32x16 take = Exp(Set(part.max[r] - max));
-    for (int d = 0; d < b.head_dim; d += 16) {
-      Store(to + d, Fma(Load(from + d), take, Mul(Load(to + d), keep)));
-    }
-    Store(factors, Fma(Set(part.sum[r]), take, Mul(Set(merged.sum[r]), keep)));
-    merged.sum[r] = factors[0];
-    merged.max[r] = max;
-  }
-}
-
-void FinishAttention(const AttentionBlock& b, const AttentionPartial& merged,
-                     const Activations& out, int64_t first_element) {
-  for (int r = 0; r < b.num_rows; ++r) {
-    const int index = b.row_begin + r;
-    const int64_t at =
-        first_element + (index / b.group) * out.cols + (index % b.group) * b.head_dim;
-    const float* values = merged.values + static_cast<int64_t>(r) * b.head_dim;
-    const F32x16 sum = Set(merged.sum[r]);
-    for (int d = 0; d < b.head_dim; d += 32) {
-      const Columns32 c = LoadColumns(values, d, b.head_dim);
-      StoreResults(out, at + d, CountColumns(d, b.head_dim), Div(c.a, sum), Div(c.b, sum));
-    }
-  }
-}
-
-void QuantizeRow(const Activations& out, int64_t row, const float* values) {
-  for (int64_t col = 0; col < out.cols; col += 32) {
-    QuantizeGroup(out, row * out.cols + col, Load(values + col), Load(values + col + 16));
   }
 }
 

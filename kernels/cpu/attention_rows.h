@@ -15,8 +15,8 @@
 
 namespace llm::LLM_CPU_ISA {
 
-// Keys are taken in strips of four tiles: one update of a row's maximum serves 64 of them. Strips
-// start at multiples of 64 positions, so that they are the same for every batch.
+// Keys are taken in strips of four tiles, which start at multiples of 64 positions: sums enough to
+// fill the registers with few rows, and a strip ahead is time enough for the memory.
 inline constexpr int kStripTiles = 4;
 inline constexpr int kStripKeys = kStripTiles * kKeyTile;
 
