@@ -25,8 +25,10 @@ size_t Align(size_t bytes) { return RoundUp<size_t>(bytes, 64); }
 size_t PartialBytes(size_t num_rows, size_t head_dim) {
   return Align(num_rows * (head_dim + 2) * sizeof(float));
 }
-// More than any block has: its rows' values fit in half of an L1 cache.
-int MaxRows(int head_dim) { return std::clamp(4096 / std::max(head_dim, 1), 8, kAttentionMaxRows); }
+int MaxRows(int head_dim) {
+  return std::clamp(kAttentionMaxFloats / std::max(head_dim, 1), 8, kAttentionMaxRows);
+}
+static_assert(8 * kMaxHeadDim <= kAttentionMaxFloats);
 size_t WorkerBytes(int head_dim) {
   return 2 * PartialBytes(static_cast<size_t>(MaxRows(head_dim)), static_cast<size_t>(head_dim));
 }

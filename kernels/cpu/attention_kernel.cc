@@ -1,209 +1,361 @@
-// Compiled per ISA. Key tiles of 16 are decoded once and shared by all rows of a block; rows go
-// through them in groups that fill the registers. A row's arithmetic does not depend on its group:
-// one chain per key over the dimensions, one chain per dimension over the keys.
+// Compiled per ISA. Strips of 64 keys: their scores for all rows of a block, then their weighted
+// values. Few rows read keys and values as they are stored; many share a decoded
+// copy of a tile or two.
 #include "kernels/cpu/attention_kernel.h"
 
+#include "kernels/cpu/attention_rows.h"
 #include "kernels/cpu/isa_kernels.h"
 #include "kernels/cpu/simd_math.h"
-#include "kernels/kv_layout.h"
 
 namespace llm::LLM_CPU_ISA {
 namespace {
 
-// Rows that share a load: 8 accumulators of one register on avx512, 4 of two on avx2.
-#if defined(LLM_CPU_ISA_AVX512)
-constexpr int kRegisterRows = 8;
-#else
-constexpr int kRegisterRows = 4;
-#endif
+// Two decoded tiles of the usual head sizes, one of the largest: 32 KiB of the first-level cache.
+constexpr int kDecodedFloats = kAttentionMaxHeadDim * kKeyTile;
 
 struct Scratch {
-  // Decoded keys [head_dim, 16], later values [16, head_dim].
-  alignas(64) float tile[kAttentionMaxHeadDim * kKeyTile];
-  alignas(64) float scores[kAttentionMaxRows * kKeyTile];  // then weights
-  alignas(64) float sums[kAttentionMaxRows * kKeyTile];    // reduced at the end of the split
-  int begin[kAttentionMaxRows];                            // visible lanes of the tile
+  alignas(64) float decoded[kDecodedFloats];
+  alignas(64) float queries[kAttentionMaxFloats];  // group after group, [head_dim, R] each
+  alignas(64) float scores[kAttentionMaxRows * kStripKeys];  // then weights
+  alignas(64) float sums[kAttentionMaxRows * kKeyTile];      // reduced at the end of the split
+  int begin[kAttentionMaxRows];                              // visible lanes of the strip
   int end[kAttentionMaxRows];
 };
 
-// One tile of 16 keys that starts at position `key`.
-struct Tile {
+// 64 keys that start at position `key`, a multiple of 64; tiles [begin, end) of them are seen.
+struct Strip {
   int key;
-  const std::byte* keys;
-  const std::byte* values;
-  const std::byte* key_scales;
-  const std::byte* value_scales;
+  int begin;
+  int end;
+  TileSet keys;
+  TileSet values;
+  const std::byte* scales[kStripTiles];  // of keys; those of values follow
 };
 
-LLM_SIMD Tile FindTile(const AttentionBlock& b, int key) {
-  const std::byte* region =
-      b.base + static_cast<size_t>(b.blocks[key / b.block_size]) * b.block_bytes;
-  const size_t offset = static_cast<size_t>(key % b.block_size);
-  const size_t bytes = offset * static_cast<size_t>(b.head_dim) * DTypeBytes(b.dtype);
-  return {key, region + bytes, region + b.values_offset + bytes,
-          region + b.key_scales_offset + 2 * offset, region + b.value_scales_offset + 2 * offset};
+bool IsScaled(DType dtype) { return dtype == DType::kF8E4M3 || dtype == DType::kI8; }
+
+Strip FindStrip(const AttentionBlock& b, int key, int first, int last) {
+  Strip strip = {};
+  strip.key = key;
+  strip.begin = first > key ? (first - key) / kKeyTile : 0;
+  strip.end = last - key < kStripKeys ? (last - key) / kKeyTile + 1 : kStripTiles;
+  for (int t = strip.begin; t < strip.end; ++t) {
+    const int at = key + t * kKeyTile;
+    const std::byte* region =
+        b.base + static_cast<size_t>(b.blocks[at / b.block_size]) * b.block_bytes;
+    const size_t offset = static_cast<size_t>(at % b.block_size);
+    const size_t bytes = offset * static_cast<size_t>(b.head_dim) * DTypeBytes(b.dtype);
+    strip.keys.at[t] = region + bytes;
+    strip.values.at[t] = region + b.values_offset + bytes;
+    strip.scales[t] = region + b.key_scales_offset + 2 * offset;
+  }
+  return strip;
 }
 
-// 16 * head_dim elements in f32: in place when they are, else decoded into `tile`.
-LLM_SIMD const float* Decode(DType dtype, const std::byte* source, int count, float* tile) {
-  switch (dtype) {
-    case DType::kF16:
-      for (int i = 0; i < count; i += 16) {
-        Store(tile + i, LoadF16(reinterpret_cast<const uint16_t*>(source) + i));
-      }
-      return tile;
-    case DType::kBF16:
-      for (int i = 0; i < count; i += 16) {
-        Store(tile + i, LoadBF16(reinterpret_cast<const uint16_t*>(source) + i));
-      }
-      return tile;
-    case DType::kF8E4M3:
-      for (int i = 0; i < count; i += 16) {
-        Store(tile + i, LoadF8E4M3(reinterpret_cast<const uint8_t*>(source) + i));
-      }
-      return tile;
-    case DType::kI8:
-      for (int i = 0; i < count; i += 16) {
-        Store(tile + i, LoadI8(reinterpret_cast<const int8_t*>(source) + i));
-      }
-      return tile;
-    default:
-      return reinterpret_cast<const float*>(source);
+// What to ask the memory for while `strip` is computed: the next one, or where there is none,
+// `strip` itself, which is at hand.
+Strip FindAhead(const AttentionBlock& b, const Strip& strip, int last) {
+  Strip ahead = strip;
+  const int key = strip.key + kStripKeys;
+  if (key > last) return ahead;
+  const Strip next = FindStrip(b, key, key, last);
+  for (int t = next.begin; t < next.end; ++t) {
+    ahead.keys.at[t] = next.keys.at[t];
+    ahead.values.at[t] = next.values.at[t];
+    if (IsScaled(b.dtype)) __builtin_prefetch(next.scales[t]);
+  }
+  return ahead;
+}
+
+// Queries of a group of rows side by side: one pointer plus a constant reaches each.
+void GatherQueries(const AttentionBlock& b, float* queries) {
+  for (int row = 0; row < b.num_rows;) {
+    const int rows = GroupRows(b.num_rows - row);
+    float* out = queries + row * b.head_dim;
+    for (int r = 0; r < rows; ++r) {
+      const int index = b.row_begin + row + r;
+      const float* q = b.q + (index / b.group) * b.q_stride + (index % b.group) * b.head_dim;
+      for (int d = 0; d < b.head_dim; ++d) out[d * rows + r] = q[d];
+    }
+    row += rows;
   }
 }
 
-LLM_SIMD bool IsScaled(DType dtype) { return dtype == DType::kF8E4M3 || dtype == DType::kI8; }
+// Tiles [begin, end), whose keys are in `keys`, for all rows.
+template <typename Form>
+void Score(const AttentionBlock& b, const TileSet& keys, const TileSet& ahead, int begin, int end,
+           Scratch& s) {
+  for (int row = 0; row < b.num_rows;) {
+    const int rows = GroupRows(b.num_rows - row);
+    const float* q = s.queries + row * b.head_dim;
+    float* scores = s.scores + row * kStripKeys;
+    switch (rows) {
+      case 1:
+        ScoreRows<Form, 1>(q, b.head_dim, keys, ahead, begin, end, scores);
+        break;
+      case 2:
+        ScoreRows<Form, 2>(q, b.head_dim, keys, ahead, begin, end, scores);
+        break;
+      case 3:
+        ScoreRows<Form, 3>(q, b.head_dim, keys, ahead, begin, end, scores);
+        break;
+      case 4:
+        ScoreRows<Form, 4>(q, b.head_dim, keys, ahead, begin, end, scores);
+        break;
+      default:
+        ScoreRows<Form, kRegisterRows>(q, b.head_dim, keys, ahead, begin, end, scores);
+    }
+    row += rows;
+  }
+}
+
+// Rows [row, row + num), which all see lanes [begin, end) of the strip.
+template <typename Form>
+void AddRun(const AttentionBlock& b, const TileSet& tiles, const TileSet& ahead, int row, int num,
+            int begin, int end, const Scratch& s, float* values) {
+  while (num > 0 && begin < end) {
+    const int rows = GroupRows(num);
+    const ValueRun run = {s.scores + row * kStripKeys, &tiles, &ahead, begin, end, b.head_dim,
+                          values + row * b.head_dim};
+    switch (rows) {
+      case 1:
+        AddValues<Form, 1>(run);
+        break;
+      case 2:
+        AddValues<Form, 2>(run);
+        break;
+      case 3:
+        AddValues<Form, 3>(run);
+        break;
+      case 4:
+        AddValues<Form, 4>(run);
+        break;
+      default:
+        AddValues<Form, kRegisterRows>(run);
+    }
+    row += rows;
+    num -= rows;
+  }
+}
+
+// Rows that go through the registers together, and what they need of the strip.
+struct Group {
+  int row;
+  int rows;
+};
+
+// Lanes of tiles [begin, end) for one group: those that all of its rows see together; those before
+// and behind, where a window or the causal edge cuts, each row with its equals. Lanes ascend for
+// each row.
+template <typename Form>
+void AddGroup(const AttentionBlock& b, const TileSet& tiles, const TileSet& ahead,
+              const Group& group, int begin, int end, const Scratch& s, float* values) {
+  const auto clamp = [&](int lane) {
+    const int low = begin * kKeyTile;
+    const int high = end * kKeyTile;
+    return lane < low ? low : lane > high ? high : lane;
+  };
+  const int row_end = group.row + group.rows;
+  const int common_end = clamp(s.end[group.row]);
+  int common_begin = clamp(s.begin[row_end - 1]);
+  if (common_end - common_begin == (end - begin) * kKeyTile) {
+    return AddRun<Form>(b, tiles, ahead, group.row, group.rows, common_begin, common_end, s,
+                        values);
+  }
+  if (common_begin > common_end) common_begin = common_end;
+  const auto add_equals = [&](bool before) {
+    for (int r = group.row; r < row_end;) {
+      int num = 1;
+      while (r + num < row_end && s.begin[r + num] == s.begin[r] && s.end[r + num] == s.end[r]) {
+        ++num;
+      }
+      const int first = clamp(s.begin[r]);
+      const int last = clamp(s.end[r]);
+      if (before) {
+        AddRun<Form>(b, tiles, ahead, r, num, first, common_begin < last ? common_begin : last, s,
+                     values);
+      } else {
+        AddRun<Form>(b, tiles, ahead, r, num, first > common_end ? first : common_end, last, s,
+                     values);
+      }
+      r += num;
+    }
+  };
+  add_equals(true);
+  AddRun<Form>(b, tiles, ahead, group.row, group.rows, common_begin, common_end, s, values);
+  add_equals(false);
+}
+
+// Calls use(tiles, begin, end) for decoded copies of tiles [strip.begin, strip.end), as many at
+// once as fit.
+template <typename Form, typename UseFn>
+LLM_SIMD void DecodeTiles(const AttentionBlock& b, const Strip& strip, const TileSet& tiles,
+                          const TileSet& ahead, float* decoded, UseFn use) {
+  const int count = 2 * b.head_dim * kKeyTile <= kDecodedFloats ? 2 : 1;
+  for (int begin = strip.begin; begin < strip.end; begin += count) {
+    const int end = begin + count < strip.end ? begin + count : strip.end;
+    TileSet copies = {};
+    for (int t = begin; t < end; ++t) {
+      float* out = decoded + (t - begin) * b.head_dim * kKeyTile;
+      for (int i = 0; i < b.head_dim; ++i) {
+        Store(out + i * kKeyTile, Form::At(tiles.at[t] + i * Form::kBytes));
+        PrefetchVector<Form>(ahead.at[t], i);
+      }
+      copies.at[t] = reinterpret_cast<const std::byte*>(out);
+    }
+    use(copies, begin, end);
+  }
+}
 
 LLM_SIMD F32x16 LoadScales(const std::byte* scales) {
   return LoadF16(reinterpret_cast<const uint16_t*>(scales));
 }
 
-// scores[r, lane] = q[r] . key of the lane, for R rows from `row`; rows beyond the last repeat it.
-template <int R>
-LLM_SIMD void Scores(const AttentionBlock& b, int row, const float* keys, float* scores) {
-  const float* q[R];
-  F32x16 sum[R];
-  for (int r = 0; r < R; ++r) {
-    const int last = row + r < b.num_rows ? row + r : b.num_rows - 1;
-    const int index = b.row_begin + last;
-    q[r] = b.q + (index / b.group) * b.q_stride + (index % b.group) * b.head_dim;
-    sum[r] = Zero();
-  }
-  for (int d = 0; d < b.head_dim; ++d) {
-    const F32x16 key = Load(keys + d * kKeyTile);
-    for (int r = 0; r < R; ++r) sum[r] = Fma(Set(q[r][d]), key, sum[r]);
-  }
-  for (int r = 0; r < R && row + r < b.num_rows; ++r) {
-    Store(scores + (row + r) * kKeyTile, sum[r]);
-  }
-}
-
-void AllScores(const AttentionBlock& b, const float* keys, float* scores) {
-  int row = 0;
-  for (; row + kRegisterRows <= b.num_rows; row += kRegisterRows) {
-    Scores<kRegisterRows>(b, row, keys, scores);
-  }
-  const int left = b.num_rows - row;
-  if (left == 1) Scores<1>(b, row, keys, scores);
-  if (left == 2) Scores<2>(b, row, keys, scores);
-  if (left > 2 && left <= 4) Scores<4>(b, row, keys, scores);
-  if (left > 4) Scores<kRegisterRows>(b, row, keys, scores);
-}
-
-// values[r] += weights of lanes [begin, end) times those lanes' values, for R rows that see the
-// same lanes; rows beyond `num` repeat the last, and write the same result again.
-template <int R>
-LLM_SIMD void Accumulate(int num, const float* weights, const float* tile, int begin, int end,
-                         int head_dim, float* values) {
-  int row[R];
-  for (int r = 0; r < R; ++r) row[r] = r < num ? r : num - 1;
-  for (int d = 0; d < head_dim; d += 16) {
-    F32x16 sum[R];
-    for (int r = 0; r < R; ++r) sum[r] = Load(values + row[r] * head_dim + d);
-    for (int lane = begin; lane < end; ++lane) {
-      const F32x16 value = Load(tile + lane * head_dim + d);
-      for (int r = 0; r < R; ++r) {
-        sum[r] = Fma(Set(weights[row[r] * kKeyTile + lane]), value, sum[r]);
-      }
-    }
-    for (int r = 0; r < R; ++r) Store(values + row[r] * head_dim + d, sum[r]);
-  }
-}
-
-void AccumulateAll(const AttentionBlock& b, const Scratch& s, const float* tile, float* values) {
-  for (int row = 0; row < b.num_rows;) {
-    const int begin = s.begin[row];
-    const int end = s.end[row];
-    int num = 1;
-    while (num < kRegisterRows && row + num < b.num_rows && s.begin[row + num] == begin &&
-           s.end[row + num] == end) {
-      ++num;
-    }
-    const float* weights = s.scores + row * kKeyTile;
-    float* out = values + static_cast<int64_t>(row) * b.head_dim;
-    if (begin < end) {
-      if (num == 1) Accumulate<1>(num, weights, tile, begin, end, b.head_dim, out);
-      if (num == 2) Accumulate<2>(num, weights, tile, begin, end, b.head_dim, out);
-      if (num > 2 && num <= 4) Accumulate<4>(num, weights, tile, begin, end, b.head_dim, out);
-      if (num > 4) Accumulate<kRegisterRows>(num, weights, tile, begin, end, b.head_dim, out);
-    }
-    row += num;
-  }
-}
-
-LLM_SIMD void ScaleRow(float* values, int head_dim, F32x16 factor) {
-  for (int d = 0; d < head_dim; d += 16) Store(values + d, Mul(Load(values + d), factor));
-}
-
-// Turns a row's scores into weights relative to the running maximum. When a visible score exceeds
-// it (rare after the first tiles), what the row has summed so far is rescaled.
-LLM_SIMD void SoftmaxRow(const AttentionBlock& b, const Tile& tile, int row, Scratch& s,
-                         const AttentionPartial& out) {
-  const F32x16 lowest = Set(-__builtin_inff());
-  float* scores = s.scores + row * kKeyTile;
-  F32x16 score = Load(scores);
-  if (IsScaled(b.dtype)) score = Mul(score, LoadScales(tile.key_scales));
+// The scores of a tile as softmax takes them: -infinity outside lanes [first, last).
+LLM_SIMD F32x16 FinalScore(const AttentionBlock& b, const std::byte* scales, F32x16 score,
+                           int first, int last) {
+  if (IsScaled(b.dtype)) score = Mul(score, LoadScales(scales));
   score = Mul(score, Set(b.scale));
   if (b.soft_cap > 0) score = Mul(Set(b.soft_cap), Tanh(Div(score, Set(b.soft_cap))));
-  score = Select(FirstLanes(s.end[row]), score, lowest);
-  if (s.begin[row] > 0) score = Select(FirstLanes(s.begin[row]), lowest, score);
-
-  F32x16 sum = Load(s.sums + row * kKeyTile);
-  if (Any(Less(Set(out.max[row]), score))) {
-    const float tile_max = ReduceMax(score);
-    const F32x16 factor = Exp(Set(out.max[row] - tile_max));
-    out.max[row] = tile_max;
-    sum = Mul(sum, factor);
-    ScaleRow(out.values + static_cast<int64_t>(row) * b.head_dim, b.head_dim, factor);
-  }
-  F32x16 weight = Exp(Sub(score, Set(out.max[row])));
-  Store(s.sums + row * kKeyTile, Add(sum, weight));
-  if (IsScaled(b.dtype)) weight = Mul(weight, LoadScales(tile.value_scales));
-  Store(scores, weight);
+  const F32x16 lowest = Set(-__builtin_inff());
+  if (last < kKeyTile) score = Select(FirstLanes(last), score, lowest);
+  if (first > 0) score = Select(FirstLanes(first), lowest, score);
+  return score;
 }
 
-// Lanes of the tile at `key` that each row sees. False when no row sees any.
-LLM_SIMD bool FindVisible(const AttentionBlock& b, int key, Scratch& s) {
+// What a new maximum of a row changes: everything that the row has summed so far.
+LLM_SIMD void RaiseMax(const AttentionBlock& b, int row, float max, Scratch& s,
+                       const AttentionPartial& out) {
+  const F32x16 factor = Exp(Set(out.max[row] - max));
+  out.max[row] = max;
+  float* sum = s.sums + row * kKeyTile;
+  Store(sum, Mul(Load(sum), factor));
+  float* values = out.values + static_cast<int64_t>(row) * b.head_dim;
+  for (int d = 0; d < b.head_dim; d += 16) Store(values + d, Mul(Load(values + d), factor));
+}
+
+// The tiles of [begin, end) of which a row sees lanes.
+struct RowTiles {
+  int begin;
+  int end;
+};
+LLM_SIMD RowTiles FindRowTiles(const Scratch& s, int row, int begin, int end) {
+  const int first = s.begin[row] / kKeyTile;
+  const int last = s.begin[row] < s.end[row] ? (s.end[row] + kKeyTile - 1) / kKeyTile : first;
+  return {first > begin ? first : begin, last < end ? last : end};
+}
+
+// Makes a row's scores of tiles [begin, end) final. True when one exceeds the row's maximum.
+LLM_SIMD bool FinishScores(const AttentionBlock& b, const Strip& strip, int row, int begin, int end,
+                           Scratch& s, float max) {
+  const RowTiles tiles = FindRowTiles(s, row, begin, end);
+  F32x16 largest = Set(-__builtin_inff());
+  for (int t = tiles.begin; t < tiles.end; ++t) {
+    float* at = s.scores + row * kStripKeys + t * kKeyTile;
+    const F32x16 score = FinalScore(b, strip.scales[t], Load(at), s.begin[row] - t * kKeyTile,
+                                    s.end[row] - t * kKeyTile);
+    Store(at, score);
+    largest = Max(largest, score);
+  }
+  return Any(Less(Set(max), largest));
+}
+
+// Turns a row's final scores of tiles [begin, end) into weights relative to its maximum.
+LLM_SIMD void Weigh(const AttentionBlock& b, const Strip& strip, int row, int begin, int end,
+                    Scratch& s, float row_max) {
+  const size_t value_scales = b.value_scales_offset - b.key_scales_offset;
+  const RowTiles tiles = FindRowTiles(s, row, begin, end);
+  const F32x16 max = Set(row_max);
+  F32x16 sum = Load(s.sums + row * kKeyTile);
+  for (int t = tiles.begin; t < tiles.end; ++t) {
+    float* at = s.scores + row * kStripKeys + t * kKeyTile;
+    F32x16 weight = Exp(Sub(Load(at), max));
+    sum = Add(sum, weight);
+    if (IsScaled(b.dtype)) weight = Mul(weight, LoadScales(strip.scales[t] + value_scales));
+    Store(at, weight);
+  }
+  Store(s.sums + row * kKeyTile, sum);
+}
+
+// Weighs and adds the values of tiles [begin, end). The maximum is taken tile by tile, as if each
+// was added at once; but only where it grows (rare after the first tiles) need the tiles before be
+// added first.
+template <typename Form>
+void WeighAndAdd(const AttentionBlock& b, const Strip& strip, const TileSet& values,
+                 const TileSet& ahead, int begin, int end, Scratch& s,
+                 const AttentionPartial& out) {
+  for (Group group = {0, 0}; group.row < b.num_rows; group.row += group.rows) {
+    group.rows = GroupRows(b.num_rows - group.row);
+    const int row_end = group.row + group.rows;
+    bool grows = false;
+    for (int row = group.row; row < row_end; ++row) {
+      if (FinishScores(b, strip, row, begin, end, s, out.max[row])) grows = true;
+    }
+    if (!grows) {
+      for (int row = group.row; row < row_end; ++row) {
+        Weigh(b, strip, row, begin, end, s, out.max[row]);
+      }
+      AddGroup<Form>(b, values, ahead, group, begin, end, s, out.values);
+      continue;
+    }
+    int added = begin;
+    for (int t = begin; t < end; ++t) {
+      for (int row = group.row; row < row_end; ++row) {
+        const RowTiles tiles = FindRowTiles(s, row, t, t + 1);
+        if (tiles.begin >= tiles.end) continue;
+        const F32x16 score = Load(s.scores + row * kStripKeys + t * kKeyTile);
+        if (Any(Less(Set(out.max[row]), score))) {
+          if (added < t) AddGroup<Form>(b, values, ahead, group, added, t, s, out.values);
+          added = t;
+          RaiseMax(b, row, ReduceMax(score), s, out);
+        }
+        Weigh(b, strip, row, t, t + 1, s, out.max[row]);
+      }
+    }
+    AddGroup<Form>(b, values, ahead, group, added, end, s, out.values);
+  }
+}
+
+// Lanes of the strip at `key` that each row sees. False when no row sees any.
+bool FindVisible(const AttentionBlock& b, int key, Scratch& s) {
   bool any = false;
   for (int r = 0; r < b.num_rows; ++r) {
     const int begin = b.FirstKey(r) - key;
     const int end = b.Position(r) + 1 - key;
-    s.begin[r] = begin < 0 ? 0 : begin > kKeyTile ? kKeyTile : begin;
-    s.end[r] = end < 0 ? 0 : end > kKeyTile ? kKeyTile : end;
+    s.begin[r] = begin < 0 ? 0 : begin > kStripKeys ? kStripKeys : begin;
+    s.end[r] = end < 0 ? 0 : end > kStripKeys ? kStripKeys : end;
     any = any || s.begin[r] < s.end[r];
   }
   return any;
 }
 
-LLM_SIMD bool SeesSplit(const AttentionBlock& b, int row, int split) {
-  return b.Position(row) >= split * kAttentionSplitKeys &&
-         b.FirstKey(row) < (split + 1) * kAttentionSplitKeys;
+template <typename Form>
+void AttendStrip(const AttentionBlock& b, const Strip& strip, int last, Scratch& s,
+                 const AttentionPartial& out) {
+  const Strip ahead = FindAhead(b, strip, last);
+  const bool decode = Form::kBytes != Decoded::kBytes && b.num_rows > kRegisterRows;
+  if (decode) {
+    DecodeTiles<Form>(b, strip, strip.keys, ahead.keys, s.decoded,
+                      [&](const TileSet& keys, int begin, int end) {
+                        Score<Decoded>(b, keys, keys, begin, end, s);
+                      });
+  } else {
+    Score<Form>(b, strip.keys, ahead.keys, strip.begin, strip.end, s);
+  }
+  if (decode) {
+    DecodeTiles<Form>(b, strip, strip.values, ahead.values, s.decoded,
+                      [&](const TileSet& values, int begin, int end) {
+                        WeighAndAdd<Decoded>(b, strip, values, values, begin, end, s, out);
+                      });
+  } else {
+    WeighAndAdd<Form>(b, strip, strip.values, ahead.values, strip.begin, strip.end, s, out);
+  }
 }
 
-}  // namespace
-
-void AttendSplit(const AttentionBlock& b, int split, const AttentionPartial& out) {
+template <typename Form>
+void AttendSplitAs(const AttentionBlock& b, int split, const AttentionPartial& out) {
   Scratch s;
+  GatherQueries(b, s.queries);
   const int size = b.num_rows * b.head_dim;
   for (int i = 0; i < size; i += 16) Store(out.values + i, Zero());
   for (int r = 0; r < b.num_rows; ++r) {
@@ -211,66 +363,32 @@ void AttendSplit(const AttentionBlock& b, int split, const AttentionPartial& out
     Store(s.sums + r * kKeyTile, Zero());
   }
   const int split_begin = split * kAttentionSplitKeys;
-  const int first = b.FirstKey(0) / kKeyTile * kKeyTile;
+  const int first = b.FirstKey(0);
   const int last = b.Position(b.num_rows - 1);
   const int split_last = split_begin + kAttentionSplitKeys - 1;
-  const int end = last < split_last ? last : split_last;
-  for (int key = first > split_begin ? first : split_begin; key <= end; key += kKeyTile) {
+  const int first_strip = first / kStripKeys * kStripKeys;
+  for (int key = first_strip > split_begin ? first_strip : split_begin;
+       key <= (last < split_last ? last : split_last); key += kStripKeys) {
     if (!FindVisible(b, key, s)) continue;
-    const Tile tile = FindTile(b, key);
-    const int count = b.head_dim * kKeyTile;
-    AllScores(b, Decode(b.dtype, tile.keys, count, s.tile), s.scores);
-    for (int r = 0; r < b.num_rows; ++r) {
-      if (s.begin[r] < s.end[r]) SoftmaxRow(b, tile, r, s, out);
-    }
-    AccumulateAll(b, s, Decode(b.dtype, tile.values, count, s.tile), out.values);
+    AttendStrip<Form>(b, FindStrip(b, key, first, last), last, s, out);
   }
   for (int r = 0; r < b.num_rows; ++r) out.sum[r] = ReduceAdd(Load(s.sums + r * kKeyTile));
 }
 
-void MergeSplit(const AttentionBlock& b, int split, const AttentionPartial& part,
-                const AttentionPartial& merged) {
-  for (int r = 0; r < b.num_rows; ++r) {
-    if (!SeesSplit(b, r, split)) continue;
-    const float* from = part.values + static_cast<int64_t>(r) * b.head_dim;
-    float* to = merged.values + static_cast<int64_t>(r) * b.head_dim;
-    if (split == b.FirstKey(r) / kAttentionSplitKeys) {
-      merged.max[r] = part.max[r];
-      merged.sum[r] = part.sum[r];
-      for (int d = 0; d < b.head_dim; d += 16) Store(to + d, Load(from + d));
-      continue;
-    }
-    const float max = merged.max[r] > part.max[r] ? merged.max[r] : part.max[r];
-    float factors[16];
-    const F32x16 keep = Exp(Set(merged.max[r] - max));
-    const F32x16 take = Exp(Set(part.max[r] - max));
-    for (int d = 0; d < b.head_dim; d += 16) {
-      Store(to + d, Fma(Load(from + d), take, Mul(Load(to + d), keep)));
-    }
-    Store(factors, Fma(Set(part.sum[r]), take, Mul(Set(merged.sum[r]), keep)));
-    merged.sum[r] = factors[0];
-    merged.max[r] = max;
-  }
-}
+}  // namespace
 
-void FinishAttention(const AttentionBlock& b, const AttentionPartial& merged,
-                     const Activations& out, int64_t first_element) {
-  for (int r = 0; r < b.num_rows; ++r) {
-    const int index = b.row_begin + r;
-    const int64_t at =
-        first_element + (index / b.group) * out.cols + (index % b.group) * b.head_dim;
-    const float* values = merged.values + static_cast<int64_t>(r) * b.head_dim;
-    const F32x16 sum = Set(merged.sum[r]);
-    for (int d = 0; d < b.head_dim; d += 32) {
-      const Columns32 c = LoadColumns(values, d, b.head_dim);
-      StoreResults(out, at + d, CountColumns(d, b.head_dim), Div(c.a, sum), Div(c.b, sum));
-    }
-  }
-}
-
-void QuantizeRow(const Activations& out, int64_t row, const float* values) {
-  for (int64_t col = 0; col < out.cols; col += 32) {
-    QuantizeGroup(out, row * out.cols + col, Load(values + col), Load(values + col + 16));
+void AttendSplit(const AttentionBlock& b, int split, const AttentionPartial& out) {
+  switch (b.dtype) {
+    case DType::kF16:
+      return AttendSplitAs<Stored<uint16_t, LoadF16, true>>(b, split, out);
+    case DType::kBF16:
+      return AttendSplitAs<Stored<uint16_t, LoadBF16, true>>(b, split, out);
+    case DType::kF8E4M3:
+      return AttendSplitAs<Stored<uint8_t, LoadF8E4M3, true>>(b, split, out);
+    case DType::kI8:
+      return AttendSplitAs<Stored<int8_t, LoadI8, true>>(b, split, out);
+    default:
+      return AttendSplitAs<Stored<float, LoadF32, true>>(b, split, out);
   }
 }
 

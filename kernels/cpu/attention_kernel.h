@@ -40,6 +40,8 @@ struct AttentionBlock {
 };
 
 inline constexpr int kAttentionMaxRows = 64;
+// Rows of a block times head_dim: their values, and their queries, fit in a third of an L1 cache.
+inline constexpr int kAttentionMaxFloats = 4096;
 // kAttentionSplit and kMaxHeadDim, whose headers would pull Abseil into the sources of an
 // instruction set.
 inline constexpr int kAttentionSplitKeys = 512;
