@@ -48,6 +48,7 @@ absl::Status ModelInfo(const llm_model* handle, llm_model_info* info) {
   ours.tokenizer_ns = static_cast<uint64_t>(times.tokenizer_ns);
   ours.read_ns = static_cast<uint64_t>(times.read_ns);
   ours.repack_ns = static_cast<uint64_t>(times.repack_ns);
+  ours.check_ns = static_cast<uint64_t>(times.check_ns);
   return WriteStruct("llm_model_info", ours, info);
 }
 

@@ -11,36 +11,15 @@
 namespace llm {
 namespace {
 
-absl::StatusOr<std::unique_ptr<ModelFile>> FileOf(const llm_model_source& c) {
-  if (c.reserved != 0) return absl::UnimplementedError("source: reserved is not 0");
-  switch (c.kind) {
-    case LLM_SOURCE_PATH:
-      LLM_RETURN_IF_ERROR(CheckArray("path", c.path.data, c.path.size));
-      return FileOfPath(c.path.data, c.path.size);
-    case LLM_SOURCE_FD:
-      return DescriptorModelFile(c.fd, c.offset, c.size);
-    case LLM_SOURCE_MEMORY:
-      LLM_RETURN_IF_NULL(c.data);
-      return MemoryModelFile(c.data, c.size, "model in memory");
-    case LLM_SOURCE_READER:
-      LLM_RETURN_IF_NULL(c.read);
-      return CallbackModelFile(c.read, c.user_data, c.size);
-    default:
-      return absl::InvalidArgumentError(absl::StrCat("source: kind ", c.kind, " is unknown"));
-  }
-}
-
 absl::Status Plan(const llm_model_source* source, const llm_model_options* model_options,
                   const llm_engine_options* engine_options, llm_memory_plan* plan) {
   LLM_RETURN_IF_NULL(source);
   LLM_RETURN_IF_NULL(plan);
-  llm_model_source c;
-  LLM_RETURN_IF_ERROR(ReadStruct("llm_model_source", source, &c));
   ModelOptions model;
   LLM_RETURN_IF_ERROR(TranslateModelOptions(model_options, &model));
   OpenOptions engine;
   LLM_RETURN_IF_ERROR(TranslateEngineOptions(engine_options, &engine));
-  LLM_ASSIGN_OR_RETURN(std::unique_ptr<ModelFile> file, FileOf(c));
+  LLM_ASSIGN_OR_RETURN(std::unique_ptr<ModelFile> file, FileOfSource(*source));
   LLM_ASSIGN_OR_RETURN(const MemoryPlan planned, PlanMemory(std::move(file), model, engine));
   llm_memory_plan ours;
   llm_memory_plan_init(&ours);

@@ -2,6 +2,7 @@
 #include "capi/translate_model.h"
 
 #include "absl/strings/str_cat.h"
+#include "capi/boundary.h"
 #include "capi/strings.h"
 #include "capi/translate_host.h"
 #include "capi/versioned_struct.h"
@@ -50,6 +51,8 @@ absl::Status TranslateModelOptions(const llm_model_options* given, ModelOptions*
       ReadSwitch("float_activations", c.float_activations, false, &options->float_activations));
   LLM_RETURN_IF_ERROR(TranslateLimits(c.limits, options));
   LLM_RETURN_IF_ERROR(ReadSwitch("header_only", c.header_only, false, &options->header_only));
+  LLM_RETURN_IF_ERROR(ReadSwitch("map_pack", c.map_pack, false, &options->map_pack));
+  LLM_RETURN_IF_ERROR(ReadSwitch("verify_pack", c.verify_pack, false, &options->verify_pack));
   LLM_RETURN_IF_ERROR(TranslateHost(c.host, &options->host));
   options->num_threads =
       static_cast<int>(c.num_threads != 0 ? c.num_threads : ThreadsOfCpus(options->host));
@@ -64,6 +67,27 @@ absl::Status TranslateModelOptions(const llm_model_options* given, ModelOptions*
 absl::StatusOr<std::unique_ptr<ModelFile>> FileOfPath(const char* path, size_t path_size) {
   LLM_ASSIGN_OR_RETURN(const std::string path_string, PathFromC(path, path_size));
   return OpenModelFile(path_string);
+}
+
+absl::StatusOr<std::unique_ptr<ModelFile>> FileOfSource(const llm_model_source& source) {
+  llm_model_source c;
+  LLM_RETURN_IF_ERROR(ReadStruct("llm_model_source", &source, &c));
+  if (c.reserved != 0) return absl::UnimplementedError("source: reserved is not 0");
+  switch (c.kind) {
+    case LLM_SOURCE_PATH:
+      LLM_RETURN_IF_ERROR(CheckArray("path", c.path.data, c.path.size));
+      return FileOfPath(c.path.data, c.path.size);
+    case LLM_SOURCE_FD:
+      return DescriptorModelFile(c.fd, c.offset, c.size);
+    case LLM_SOURCE_MEMORY:
+      LLM_RETURN_IF_NULL(c.data);
+      return MemoryModelFile(c.data, c.size, "model in memory");
+    case LLM_SOURCE_READER:
+      LLM_RETURN_IF_NULL(c.read);
+      return CallbackModelFile(c.read, c.user_data, c.size);
+    default:
+      return absl::InvalidArgumentError(absl::StrCat("source: kind ", c.kind, " is unknown"));
+  }
 }
 
 }  // namespace llm

@@ -1,4 +1,4 @@
-// llm_model_options to ModelOptions, and a path to a file.
+// llm_model_options to ModelOptions, and a path or a source to a file.
 #pragma once
 
 #include <memory>
@@ -14,5 +14,6 @@ namespace llm {
 absl::Status TranslateModelOptions(const llm_model_options* given, ModelOptions* options);
 
 absl::StatusOr<std::unique_ptr<ModelFile>> FileOfPath(const char* path, size_t path_size);
+absl::StatusOr<std::unique_ptr<ModelFile>> FileOfSource(const llm_model_source& source);
 
 }  // namespace llm

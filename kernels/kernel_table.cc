@@ -8,6 +8,10 @@
 
 namespace llm {
 
+std::string NumericsId(const KernelTable& kernels) {
+  return absl::StrCat(kernels.name, ":", kernels.packed_layout);
+}
+
 std::vector<const KernelTable*> AvailableKernels() {
   std::vector<const KernelTable*> tables = CpuKernelTables();
   tables.push_back(&ReferenceKernels());

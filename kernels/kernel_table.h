@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -18,7 +19,8 @@
 namespace llm {
 
 struct KernelTable {
-  const char* name;  // "reference", "generic", "avx2", "avx512"
+  const char* name;           // "reference", "generic", "avx2", "avx512"
+  const char* packed_layout;  // of what pack_rows writes: another name with any change of a byte
   PackedBytesFn packed_bytes;
   PackRowsFn pack_rows;
   LinearFn linear;
@@ -31,6 +33,9 @@ struct KernelTable {
   AttentionWorkspaceFn attention_workspace_bytes;
   RowStatsFn row_stats;
 };
+
+// What saved weights are bound to: a backend, since answers differ by it, and its layout.
+std::string NumericsId(const KernelTable& kernels);
 
 // Every backend that this machine can run, fastest first; "reference" is always the last.
 std::vector<const KernelTable*> AvailableKernels();

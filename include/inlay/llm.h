@@ -40,7 +40,7 @@ extern "C" {
 /* ---- Version and status ---- */
 
 #define LLM_ABI_MAJOR 1
-#define LLM_ABI_MINOR 0
+#define LLM_ABI_MINOR 1
 LLM_API uint32_t
 llm_abi_version(void); /* LLM_ABI_MAJOR << 16 | LLM_ABI_MINOR of the loaded library */
 
@@ -177,6 +177,14 @@ typedef struct llm_model_options {
                            is and tokenizes; llm_engine_open answers LLM_FAILED_PRECONDITION */
   uint32_t reserved;
   const llm_host* host; /* read during the call; default: no hooks */
+  /* For a pack (llm_model_save). Switch, default off; on: its weights are mapped, not read, and
+   * shared with every process that maps the file. Trusts whoever can write it: one that is made
+   * shorter while it is open kills the process, one that is changed changes answers. Not counted by
+   * max_memory_bytes. LLM_FAILED_PRECONDITION: the model comes from memory or a callback;
+   * LLM_INVALID_ARGUMENT: it is no pack. */
+  uint32_t map_pack;
+  uint32_t verify_pack; /* switch, default off; on: its weights are held to their checksums.
+                           LLM_DATA_LOSS names the tensor that differs */
 } llm_model_options;
 
 static inline void llm_model_options_init(llm_model_options* options) {
@@ -184,9 +192,11 @@ static inline void llm_model_options_init(llm_model_options* options) {
   options->struct_size = (uint32_t)sizeof(*options);
 }
 
-/* Loads a GGUF file. options may be NULL. LLM_NOT_FOUND, LLM_PERMISSION_DENIED: the path;
+/* Loads a GGUF file or a pack. options may be NULL. LLM_NOT_FOUND, LLM_PERMISSION_DENIED: the path;
  * LLM_INVALID_ARGUMENT: a malformed file; LLM_UNIMPLEMENTED: a format, architecture or metadata key
- * that this version does not know; LLM_RESOURCE_EXHAUSTED: memory. */
+ * that this version does not know; LLM_RESOURCE_EXHAUSTED: memory; LLM_DATA_LOSS: a pack that is
+ * cut or damaged; LLM_FAILED_PRECONDITION: one made for other kernels or by another format version.
+ */
 LLM_API llm_status llm_model_open(const char* path, size_t path_size,
                                   const llm_model_options* options, llm_model** model);
 /* The same from bytes [offset, offset + size) of a file that the caller has open for reading (size
@@ -226,9 +236,10 @@ typedef struct llm_model_info {
   uint64_t num_metadata;    /* likewise: keys */
   uint64_t open_ns;         /* what the open took; the next four are stages of it */
   uint64_t header_ns;
-  uint64_t tokenizer_ns; /* and the chat template */
+  uint64_t tokenizer_ns; /* and the chat template; of a pack, beside read_ns */
   uint64_t read_ns;      /* these two overlap on several threads: the sum over the threads */
-  uint64_t repack_ns;
+  uint64_t repack_ns;    /* 0: a pack */
+  uint64_t check_ns;     /* verify_pack: computing checksums, summed likewise; else 0 */
 } llm_model_info;
 
 static inline void llm_model_info_init(llm_model_info* info) {
@@ -242,7 +253,7 @@ typedef struct llm_tensor_info {
   uint32_t num_dims;    /* 1..4 */
   uint64_t shape[8];    /* [num_dims], the last contiguous; then zeros */
   uint64_t file_offset; /* of its data, from the start of the file */
-  uint64_t size_bytes;  /* of its data in the file */
+  uint64_t size_bytes;  /* of its data in the file: of a pack, as packed */
   llm_string name;      /* these two live as long as the model */
   llm_string type;      /* "F16", "Q4_K" */
 } llm_tensor_info;
@@ -315,8 +326,8 @@ typedef struct llm_engine_options {
   uint32_t max_context_tokens;  /* prompt and output of one request; default: the model's, at most
                                    kv_tokens */
   uint32_t max_sequences;       /* running at once; default 32 */
-  uint32_t max_step_tokens;     /* step budget; default: calibrated at open to a step of at most 100
-                                   ms, 64..512 */
+  uint32_t max_step_tokens;     /* step budget; default: 64, until two steps of that many show how
+                                   many take at most 100 ms, 64..512 */
   uint32_t policy;              /* LLM_POLICY_* */
   uint32_t max_queued_requests; /* waiting and running; default 1024 */
   uint32_t prefix_cache;        /* switch, default on */
@@ -416,7 +427,7 @@ typedef struct llm_memory_plan {
                            at open */
   uint64_t kv_tokens;   /* what the options come to */
   uint32_t max_context_tokens;
-  uint32_t max_step_tokens; /* the upper end, where the engine would calibrate it */
+  uint32_t max_step_tokens; /* the upper end, where the first steps choose it */
 } llm_memory_plan;
 
 static inline void llm_memory_plan_init(llm_memory_plan* plan) {
@@ -429,6 +440,19 @@ static inline void llm_memory_plan_init(llm_memory_plan* plan) {
  * kv_tokens is left to the memory that is free at open. Either options may be NULL. */
 LLM_API llm_status llm_plan(const llm_model_source* source, const llm_model_options* model_options,
                             const llm_engine_options* engine_options, llm_memory_plan* plan);
+
+/* ---- Packs ---- */
+
+/* Writes the model of `source`, a GGUF file, as a pack: its tokenizer, template and metadata, and
+ * its weights as the kernels read them, so that opening is reading, and may be mapping (map_pack).
+ * A pack opens as a model file does and gives the same answers to the bit, with the kernels that
+ * it was made for (those of `options`) and a library that knows its format; others refuse it. The
+ * file appears at `path` whole, replacing what was there, or not at all. Takes the memory that
+ * opening takes. Progress counts reading as one half, writing as the other. `options` may be NULL.
+ * Errors are those of the open; LLM_NOT_FOUND, LLM_PERMISSION_DENIED, ...: the path;
+ * LLM_RESOURCE_EXHAUSTED: the disk is full; LLM_FAILED_PRECONDITION: the source is a pack. */
+LLM_API llm_status llm_model_save(const llm_model_source* source, const llm_model_options* options,
+                                  const char* path, size_t path_size);
 
 /* ---- Requests ---- */
 
@@ -782,9 +806,9 @@ typedef struct llm_metrics_snapshot {
   uint64_t kv_bytes_read_total;     /* likewise: for each chunk, the keys and values it sees once */
   uint64_t kv_bytes_written_total; /* activations, which stay in caches, are in none of the three */
   uint64_t memory_bandwidth_current; /* bytes per second that the engine's threads read weights at,
-                                        measured at open in some 4 ms; 0: under 16 MiB of weights */
+                                        measured at open in some 2 ms; 0: under 16 MiB of weights */
   uint64_t engine_open_ns;           /* what llm_engine_open took */
-  uint64_t calibrate_ns;             /* within it: choosing the step budget */
+  uint64_t calibrate_ns;             /* 0: the first steps choose the step budget */
   uint64_t pinned_blocks_current;    /* of llm_prefix_pin; part of held_blocks_current */
 } llm_metrics_snapshot;
 

@@ -121,6 +121,12 @@ class Model {
   llm_model* model_ = nullptr;
 };
 
+// Writes the model of `source` as a pack, as llm_model_save does.
+inline Status SaveModel(const llm_model_source& source, const llm_model_options* options,
+                        std::string_view path) {
+  return Status(llm_model_save(&source, options, path.data(), path.size()));
+}
+
 // A queue of one's own; engines lend theirs as llm_queue*. REQUIRES at destruction: no thread polls
 // it.
 class Queue {

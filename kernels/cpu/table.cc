@@ -2,6 +2,7 @@
 // set is a template argument.
 #include "kernels/cpu/cpu_features.h"
 #include "kernels/cpu/cpu_kernels.h"
+#include "kernels/cpu/weight_tiles.h"
 #include "kernels/reference/reference.h"
 
 namespace llm {
@@ -17,6 +18,7 @@ template <const IsaKernels& (*kIsa)()>
 const KernelTable& Table() {
   static const KernelTable table = {
       .name = kIsa().name,
+      .packed_layout = kTileLayout,
       .packed_bytes = cpu::PackedBytes,
       .pack_rows = cpu::PackRows,
       .linear = Bind<kIsa, cpu::Linear, LinearParams>,

@@ -25,6 +25,9 @@
 
 namespace llm {
 
+// The layout's name, in packs: to be changed with any byte of it.
+inline constexpr char kTileLayout[] = "tiles16-1";
+
 inline constexpr int kStepCols = 4;
 inline constexpr int kTileGroup = 32;  // columns of a quant group in a tile
 inline constexpr int kGroupSteps = kTileGroup / kStepCols;

@@ -6,6 +6,7 @@ namespace llm {
 const KernelTable& ReferenceKernels() {
   static constexpr KernelTable kTable = {
       .name = "reference",
+      .packed_layout = "blocks-1",
       .packed_bytes = ReferencePackedBytes,
       .pack_rows = ReferencePackRows,
       .linear = ReferenceLinear,

@@ -43,6 +43,12 @@ const FlagTable::Flag* FlagTable::Find(const std::string& name) const {
   return nullptr;
 }
 
+const FlagTable::Flag* FlagTable::NextPositional() const {
+  for (const std::string& name : positionals_)
+    if (const Flag* flag = Find(name); !flag->given) return flag;
+  return nullptr;
+}
+
 bool FlagTable::Given(const std::string& name) const {
   const Flag* flag = Find(name);
   return flag != nullptr && flag->given;
@@ -102,9 +108,9 @@ void FlagTable::Parse(int argc, char** argv) {
     }
     std::string value = "on";
     const Flag* flag = Find(name);
-    if (flag == nullptr && !positional_.empty() && name.compare(0, 2, "--") != 0) {
-      flag = Find(positional_);
-      if (flag->given) FailUsage("one argument too many: " + name);
+    if (flag == nullptr && !positionals_.empty() && name.compare(0, 2, "--") != 0) {
+      flag = NextPositional();
+      if (flag == nullptr) FailUsage("one argument too many: " + name);
       value = name;
     } else if (flag == nullptr) {
       FailUsage("unknown flag: " + name);

@@ -28,8 +28,9 @@ class FlagTable {
   explicit FlagTable(std::string synopsis) : synopsis_(std::move(synopsis)) {}
 
   void Add(std::string name, std::string help, FlagTarget target);
-  // The one argument without a name, which is also what flag `name` sets.
-  void SetPositional(const std::string& name) { positional_ = name; }
+  // The arguments without a name, in their order: each is also what the flag of that name sets.
+  void SetPositionals(std::vector<std::string> names) { positionals_ = std::move(names); }
+  void SetPositional(const std::string& name) { SetPositionals({name}); }
 
   // Prints what is wrong and the usage on stderr and exits with 2; with --help, prints the usage
   // on stdout and exits with 0.
@@ -50,10 +51,12 @@ class FlagTable {
   };
 
   const Flag* Find(const std::string& name) const;
+  const Flag* NextPositional() const;  // null: all are given
   std::string Usage() const;
   std::string SetValue(const Flag& flag, const std::string& value) const;
 
-  std::string synopsis_, positional_;
+  std::string synopsis_;
+  std::vector<std::string> positionals_;
   std::vector<Flag> flags_;
 };
 

@@ -16,12 +16,14 @@ std::string ParseKvDtype(const std::string& name, std::string* out) {
 }  // namespace
 
 void AddModelFlags(OpenFlags* flags, FlagTable* table) {
-  table->Add("--model", "GGUF file", &flags->model);
+  table->Add("--model", "GGUF file or pack", &flags->model);
   table->Add("--threads", "default: all cores", &flags->threads);
   table->Add("--kernels", "avx512, avx2, generic, reference; default: the fastest",
              &flags->kernels);
   table->Add("--float-activations", "f32 activations for integer weights: slower, closer",
              &flags->float_activations);
+  table->Add("--map-pack", "map the pack's weights: trusts whoever can write the file",
+             &flags->map_pack);
 }
 
 void AddEngineFlags(OpenFlags* flags, FlagTable* table) {
@@ -43,6 +45,7 @@ llm_model_options ModelOptions(const OpenFlags& flags) {
   options.num_threads = flags.threads;
   options.kernels = inlay::String(flags.kernels);
   options.float_activations = flags.float_activations ? LLM_ON : 0;
+  options.map_pack = flags.map_pack ? LLM_ON : 0;
   return options;
 }
 

@@ -14,12 +14,12 @@ namespace tools {
 struct OpenFlags {
   std::string model, kernels, kv_dtype = "f16";
   unsigned threads = 0;
-  bool float_activations = false;
+  bool float_activations = false, map_pack = false;
   unsigned block_size = 0;
   unsigned max_step_tokens = 0;
 };
 
-// --model, --threads, --kernels, --float-activations.
+// --model, --threads, --kernels, --float-activations, --map-pack.
 void AddModelFlags(OpenFlags* flags, FlagTable* table);
 // --kv-dtype, --block-size, --max-step-tokens.
 void AddEngineFlags(OpenFlags* flags, FlagTable* table);

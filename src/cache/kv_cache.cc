@@ -69,11 +69,10 @@ absl::StatusOr<std::unique_ptr<KvCache>> KvCache::Create(Allocator* allocator,
       total = *sum;
     }
   }
-  absl::StatusOr<Buffer> storage = Buffer::Allocate(allocator, total, "kv cache");
+  // Zeros, so that a slot never written holds numbers and not what the host had there.
+  absl::StatusOr<Buffer> storage = Buffer::AllocateZeroed(allocator, total, "kv cache");
   if (!storage.ok()) return storage.status();
   cache->storage_ = std::move(storage).value();
-  // Zeroed, so that a slot never written holds numbers and not what the host had there.
-  if (total > 0) std::memset(cache->storage_.data(), 0, total);
   return cache;
 }
 

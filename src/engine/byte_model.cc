@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kLeastBytes = size_t{16} << 20;
 constexpr size_t kSliceBytes = size_t{1} << 20;
 constexpr int kSlicesPerThread = 4;  // a stretch of some 0.5 ms: longer than waking the threads
-constexpr int64_t kMeasureNs = 4'000'000;
+constexpr int64_t kMeasureNs = 2'000'000;
 
 absl::StatusOr<uint64_t> PackedBytes(const KernelTable& kernels, const PackedWeight& weight) {
   LLM_ASSIGN_OR_RETURN(const size_t bytes,
@@ -42,7 +42,7 @@ absl::StatusOr<ByteModel> MakeByteModel(const Model& model, const RunnerOptions&
   LLM_ASSIGN_OR_RETURN(const uint64_t embedding, PackedBytes(*model.kernels, weights.embedding));
   bytes.embedding_row_bytes = embedding / static_cast<uint64_t>(weights.embedding.rows);
   const uint64_t tables = bytes.head_bytes + (config.tied_embeddings ? 0 : embedding);
-  bytes.layer_weight_bytes = weights.storage.size() - std::min(weights.storage.size(), tables);
+  bytes.layer_weight_bytes = weights.bytes.size() - std::min(weights.bytes.size(), tables);
   const size_t block_bytes = MakeKvLayout(config, options).block_bytes();
   for (const KvGroupSpec& group : config.kv_groups) {
     bytes.groups.push_back({group.window, uint64_t{block_bytes * group.layers.size()} /
@@ -52,7 +52,7 @@ absl::StatusOr<ByteModel> MakeByteModel(const Model& model, const RunnerOptions&
 }
 
 uint64_t MeasureReadBandwidth(const Weights& weights, const Clock& clock, ThreadPool* pool) {
-  const size_t size = weights.storage.size();
+  const size_t size = weights.bytes.size();
   if (size < kLeastBytes) return 0;
   const size_t stretch = kSliceBytes * static_cast<size_t>(kSlicesPerThread) *
                          static_cast<size_t>(pool->num_threads());
@@ -63,7 +63,7 @@ uint64_t MeasureReadBandwidth(const Weights& weights, const Clock& clock, Thread
   int64_t now_ns = start_ns;
   for (size_t at = 0; at + stretch <= size && now_ns - start_ns < kMeasureNs; at += stretch) {
     const int64_t begin_ns = now_ns;
-    const std::byte* data = weights.storage.data() + at;
+    const std::byte* data = weights.bytes.data() + at;
     pool->ParallelFor(slices, [&](int task, int) {
       sink += Sum(data + static_cast<size_t>(task) * kSliceBytes, kSliceBytes);
     });

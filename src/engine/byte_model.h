@@ -15,7 +15,7 @@ namespace llm {
 absl::StatusOr<ByteModel> MakeByteModel(const Model& model, const RunnerOptions& options);
 
 // Bytes per second at which all threads of the pool together read the weights: the best of several
-// stretches, each byte at most once, for some 4 ms on `clock`. 0 under 16 MiB of weights, which
+// stretches, each byte at most once, for some 2 ms on `clock`. 0 under 16 MiB of weights, which
 // caches could hold, or when the clock stands still.
 uint64_t MeasureReadBandwidth(const Weights& weights, const Clock& clock, ThreadPool* pool);
 

@@ -32,6 +32,7 @@ namespace llm {
 
 struct EngineOptions {
   int32_t max_step_tokens = 64;
+  bool measure_budget = false;     // the first steps choose one up to max_step_tokens
   int32_t max_context_tokens = 0;  // prompt and output of one request
   QueueBounds bounds;
   size_t max_pending_bytes = size_t{1} << 20;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kMaxKvTokens = int64_t{1} << 28;
 constexpr int64_t kDefaultSequences = 32;
-constexpr int64_t kMaxStepTokens = 512;  // upper end of the calibrated range
+constexpr int64_t kMaxStepTokens = 512;  // of a budget that the first steps choose
 // A score moves ahead so many tokens a step at least: each weight is read once for all of them.
 constexpr int kScoreRows = 32;
 constexpr int64_t kDefaultKvTokens = 8 * 2048;
@@ -90,7 +90,7 @@ absl::StatusOr<EnginePlan> PlanEngine(const ModelConfig& config, const KernelTab
   if (plan.num_threads == 0) {
     LLM_ASSIGN_OR_RETURN(plan.num_threads, UsableCores());
   }
-  plan.calibrate = options.max_step_tokens == 0;
+  plan.measure_budget = options.max_step_tokens == 0;
   RunnerOptions& runner = plan.runner;
   runner.kv_dtype = options.kv_dtype;
   runner.float_activations = float_activations;
@@ -98,7 +98,7 @@ absl::StatusOr<EnginePlan> PlanEngine(const ModelConfig& config, const KernelTab
   runner.max_sequences =
       static_cast<int>(options.max_sequences != 0 ? options.max_sequences : kDefaultSequences);
   runner.max_step_tokens =
-      static_cast<int>(plan.calibrate ? kMaxStepTokens : options.max_step_tokens);
+      static_cast<int>(plan.measure_budget ? kMaxStepTokens : options.max_step_tokens);
   runner.max_logit_rows = std::max(runner.max_sequences, kScoreRows);
   runner.max_context = config.context_length;  // for sizing; the final value is below
   if (options.kv_tokens != 0) {

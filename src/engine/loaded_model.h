@@ -34,6 +34,8 @@ struct ModelOptions {
   void* progress_user_data = nullptr;
   HostHooks host;            // its clock is not used
   bool header_only = false;  // no weights are read, and no engine can serve the model
+  bool map_pack = false;     // these two as WeightsOptions has them
+  bool verify_pack = false;
 };
 
 class LoadedModel {

@@ -13,13 +13,15 @@
 #include "src/engine/engine_plan.h"
 #include "src/engine/system_limits.h"
 #include "src/engine/tokenizer_from_gguf.h"
+#include "src/loader/pack_reader.h"
 
 namespace llm {
 namespace {
 
 absl::Status CheckLimit(const ModelOptions& options, const LoadBytes& bytes) {
   const uint64_t needed = uint64_t{bytes.weights} + bytes.staging;
-  if (options.max_memory_bytes == 0 || needed <= options.max_memory_bytes) return absl::OkStatus();
+  if (options.map_pack || options.max_memory_bytes == 0 || needed <= options.max_memory_bytes)
+    return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(
       "max_memory_bytes: ", options.max_memory_bytes, " is less than the ", bytes.weights,
       " bytes of weights and ", bytes.staging, " of staging that loading the model needs"));
@@ -46,7 +48,7 @@ absl::StatusOr<MemoryPlan> PlanMemory(std::unique_ptr<ModelFile> file, const Mod
                                       const OpenOptions& engine) {
   const std::string where = file->name();
   LLM_ASSIGN_OR_RETURN(const std::unique_ptr<WeightSource> source,
-                       OpenGguf(std::move(file), model.limits));
+                       OpenWeightSource(std::move(file), model.limits));
   MemoryPlan plan;
   LLM_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
                        BuildTokenizer(source->metadata()));

@@ -155,15 +155,15 @@ void WriteTimes(const EngineMetrics& metrics, PrometheusText* out) {
   sample("part", "decode", times.decode_ns);
   sample("part", "deliver", times.deliver_ns);
   const OpenTimes& open = metrics.times;
-  out->Family(
-      "inlay:open_seconds", "gauge",
-      "What opening took. header, tokenizer, read and repack are stages of model, calibrate "
-      "one of engine; read and repack are summed over threads.");
+  out->Family("inlay:open_seconds", "gauge",
+              "What opening took. header, tokenizer, read, repack and check are stages of model, "
+              "calibrate one of engine; read, repack and check are summed over threads.");
   sample("stage", "model", open.model_ns);
   sample("stage", "header", open.header_ns);
   sample("stage", "tokenizer", open.tokenizer_ns);
   sample("stage", "read", open.read_ns);
   sample("stage", "repack", open.repack_ns);
+  sample("stage", "check", open.check_ns);
   sample("stage", "engine", open.engine_ns);
   sample("stage", "calibrate", open.calibrate_ns);
 }

@@ -1,4 +1,4 @@
-// Plans, allocates, calibrates, and starts.
+// Plans, allocates, measures, and starts.
 #include "src/engine/open_engine.h"
 
 #include <utility>
@@ -9,7 +9,6 @@
 #include "src/base/status_macros.h"
 #include "src/base/thread_pool.h"
 #include "src/engine/byte_model.h"
-#include "src/engine/calibrate.h"
 #include "src/engine/engine_plan.h"
 #include "src/engine/random.h"
 #include "src/engine/system_limits.h"
@@ -66,6 +65,7 @@ absl::StatusOr<std::unique_ptr<Scheduler>> MakeScheduler(const EnginePlan& plan,
 EngineOptions MakeEngineOptions(const EnginePlan& plan, const OpenOptions& options) {
   EngineOptions engine;
   engine.max_step_tokens = plan.runner.max_step_tokens;
+  engine.measure_budget = plan.measure_budget;
   engine.max_context_tokens = plan.max_context_tokens;
   if (options.max_queued_requests != 0) engine.bounds.max_requests = options.max_queued_requests;
   if (options.max_queued_tokens != 0) {
@@ -92,8 +92,9 @@ absl::StatusOr<std::unique_ptr<Engine>> OpenEngine(const std::shared_ptr<const L
   const int64_t start_ns = steady.NowNs();
   const Model& weights = model->model();
   LLM_ASSIGN_OR_RETURN(const int64_t available, AvailableMemoryBytes());
-  LLM_ASSIGN_OR_RETURN(EnginePlan plan, PlanEngine(weights.config, *weights.kernels,
-                                                   model->float_activations(), options, available));
+  LLM_ASSIGN_OR_RETURN(
+      const EnginePlan plan,
+      PlanEngine(weights.config, *weights.kernels, model->float_activations(), options, available));
   auto foundation = std::make_shared<Foundation>();
   foundation->model = model;
   LLM_RETURN_IF_ERROR(LayFoundation(plan, options, foundation.get()));
@@ -107,12 +108,6 @@ absl::StatusOr<std::unique_ptr<Engine>> OpenEngine(const std::shared_ptr<const L
       parts.runner,
       ModelRunner::Create(&weights, plan.runner, foundation->pool.get(), &foundation->allocator));
   LLM_ASSIGN_OR_RETURN(parts.scheduler, MakeScheduler(plan, weights.config, options));
-  const int64_t calibrate_ns = steady.NowNs();
-  if (plan.calibrate) {
-    LLM_ASSIGN_OR_RETURN(plan.runner.max_step_tokens,
-                         CalibrateStepTokens(plan.runner, steady, parts.runner.get()));
-  }
-  parts.times.calibrate_ns = steady.NowNs() - calibrate_ns;
   LLM_ASSIGN_OR_RETURN(parts.bytes, MakeByteModel(weights, plan.runner));
   parts.memory_bandwidth = MeasureReadBandwidth(weights.weights, steady, foundation->pool.get());
   LLM_RETURN_IF_ERROR(foundation->hook_fault.status());
@@ -127,7 +122,7 @@ absl::StatusOr<std::unique_ptr<Engine>> OpenEngine(const std::shared_ptr<const L
                       plan.kv_bytes, " bytes (", available, " were available), workspace ",
                       plan.workspace_bytes, " bytes, context ", plan.max_context_tokens,
                       ", sequences ", plan.runner.max_sequences, ", step budget ",
-                      plan.runner.max_step_tokens);
+                      plan.measure_budget ? "up to " : "", plan.runner.max_step_tokens);
   return Engine::Create(std::move(parts), MakeEngineOptions(plan, options));
 }
 

@@ -27,12 +27,15 @@ bool Samples(const ScheduledChunk& chunk) {
 // Whatever goes wrong here leaves the sequences alone: the step can still be rolled back.
 absl::Status StepLoop::Compute(const StepPlan& plan) {
   try {
+    const SteadyClock real_time;  // the host's clock may show anything
+    const int64_t start_ns = real_time.NowNs();
     absl::StatusOr<StepLogits> logits = [&] {
       NvtxRange range("forward");
       return runner_->Execute(plan);
     }();
     laps_.End(StepPart::kForward);
     LLM_RETURN_IF_ERROR(logits.status());
+    budget_.Note(plan.num_tokens, real_time.NowNs() - start_ns);
     logits_ = *logits;
     const absl::Status status = SampleRows(plan);
     laps_.End(StepPart::kSample);

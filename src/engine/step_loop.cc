@@ -23,6 +23,7 @@ StepLoop::StepLoop(const StepLoopOptions& options, RequestQueue* queue, Schedule
       out_of_memory_(absl::InternalError("the engine ran out of memory")),
       unknown_exception_(absl::InternalError("an unknown exception inside a step")),
       adjuster_(options.vocab_size),
+      budget_(options.budget),
       laps_(clock),
       log_(options.bytes) {
   PublishCounters();  // the blocks are there before the first step
@@ -154,7 +155,7 @@ void StepLoop::CheckInterrupts(ActiveRequest* request, int64_t now_ns) {
 StepPlan StepLoop::Schedule() {
   NvtxRange range("schedule");
   // Half the budget after each failure: a step that needs less memory or time may pass.
-  const int32_t budget = std::max(1, options_.max_step_tokens >> num_failures_);
+  const int32_t budget = std::max(1, budget_.tokens() >> num_failures_);
   StepPlan plan = Plan(budget);
   // A plan that only preempted is empty; with what that freed, the next one is not.
   if (plan.chunks.empty() && HasRunnable()) plan = Plan(budget);

@@ -20,6 +20,7 @@
 #include "src/engine/prefix_pins.h"
 #include "src/engine/request_queue.h"
 #include "src/engine/session_hints.h"
+#include "src/engine/step_budget.h"
 #include "src/engine/step_log.h"
 #include "src/runner/runner.h"
 #include "src/sampling/row_adjuster.h"
@@ -29,7 +30,7 @@
 namespace llm {
 
 struct StepLoopOptions {
-  int32_t max_step_tokens = 64;
+  StepBudget budget = StepBudget(64);
   int32_t vocab_size = 0;
   int32_t hidden_size = 0;
   size_t max_pending_bytes = size_t{1} << 20;
@@ -180,6 +181,7 @@ class StepLoop {
   SessionHints session_hints_;
   PrefixPins pins_;
 
+  StepBudget budget_;
   StepLaps laps_;  // of this step
   StepLog log_;
   StepCounters counters_;

@@ -56,6 +56,23 @@ absl::StatusOr<ByteRange> GgufCursor::String(absl::string_view what, uint64_t ma
   return Skip(size, what);
 }
 
+absl::Status GgufCursor::SkipStrings(uint64_t count, uint64_t max_bytes) {
+  for (uint64_t i = 0; i < count; ++i) {
+    // A vocabulary has hundreds of thousands of them, nearly all fetched already.
+    if (const uint64_t fetched = bytes_.size() - position_; fetched >= sizeof(uint64_t)) {
+      const uint64_t size = bytes_.Load<uint64_t>(position_);
+      if (size <= max_bytes && size <= fetched - sizeof(uint64_t)) {
+        position_ += sizeof(uint64_t) + size;
+        continue;
+      }
+    }
+    if (absl::Status string = String("string", max_bytes).status(); !string.ok()) {
+      return absl::Status(string.code(), absl::StrCat("element ", i, ": ", string.message()));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<HeaderBytes> GgufCursor::Take() {
   LLM_RETURN_IF_ERROR(bytes_.Resize(position_));
   return std::move(bytes_);

@@ -69,6 +69,9 @@ class GgufCursor {
   // A 64-bit length and that many bytes.
   absl::StatusOr<ByteRange> String(absl::string_view what, uint64_t max_bytes);
 
+  // `count` of them, one after the other; the error names the element.
+  absl::Status SkipStrings(uint64_t count, uint64_t max_bytes);
+
   // The header up to the position, for good. The cursor is not used afterwards.
   absl::StatusOr<HeaderBytes> Take();
 

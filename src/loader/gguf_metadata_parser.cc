@@ -45,10 +45,7 @@ absl::StatusOr<ByteRange> ParseStrings(GgufCursor* cursor, uint64_t count,
         absl::StrCat(count, " strings do not fit ", cursor->DescribeRemaining()));
   }
   const uint64_t begin = cursor->position();
-  for (uint64_t i = 0; i < count; ++i) {
-    absl::StatusOr<ByteRange> string = cursor->String("string", limits.max_string_bytes);
-    if (!string.ok()) return At(absl::StrCat("element ", i), string.status());
-  }
+  LLM_RETURN_IF_ERROR(cursor->SkipStrings(count, limits.max_string_bytes));
   return ByteRange{begin, cursor->position() - begin};
 }
 

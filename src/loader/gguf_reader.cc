@@ -3,12 +3,12 @@
 #include "src/loader/gguf_reader.h"
 
 #include <bit>
-#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "src/base/dcheck.h"
 #include "src/base/math.h"
+#include "src/loader/file_source.h"
 #include "src/loader/gguf_cursor.h"
 #include "src/loader/gguf_metadata.h"
 #include "src/loader/gguf_tensors.h"
@@ -27,48 +27,6 @@ constexpr int64_t kMaxAlignment = 4096;
 struct Preamble {
   uint64_t num_tensors;
   uint64_t num_metadata;
-};
-
-class GgufSource final : public WeightSource {
- public:
-  GgufSource(std::unique_ptr<ModelFile> file, std::unique_ptr<GgufMetadata> metadata,
-             std::vector<TensorInfo> tensors)
-      : file_(std::move(file)), metadata_(std::move(metadata)), tensors_(std::move(tensors)) {}
-
-  // INVALID_ARGUMENT when a name is there twice.
-  absl::Status BuildIndex() {
-    for (const TensorInfo& tensor : tensors_) {
-      if (!index_.emplace(tensor.name, &tensor).second) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("tensor ", Printable(tensor.name), ": there twice"));
-      }
-    }
-    return absl::OkStatus();
-  }
-
-  const Metadata& metadata() const override { return *metadata_; }
-  const std::vector<TensorInfo>& tensors() const override { return tensors_; }
-
-  const TensorInfo* Find(absl::string_view name) const override {
-    const auto found = index_.find(name);
-    return found == index_.end() ? nullptr : found->second;
-  }
-
-  absl::Status Read(const TensorInfo& tensor, uint64_t offset, uint64_t size,
-                    void* dst) const override {
-    if (offset > tensor.size_bytes || size > tensor.size_bytes - offset) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "gguf ", file_->name(), ": tensor ", Printable(tensor.name), ": cannot read ", size,
-          " bytes at offset ", offset, " of ", tensor.size_bytes));
-    }
-    return file_->Read(tensor.file_offset + offset, size, dst);
-  }
-
- private:
-  const std::unique_ptr<ModelFile> file_;
-  const std::unique_ptr<GgufMetadata> metadata_;
-  const std::vector<TensorInfo> tensors_;
-  std::map<absl::string_view, const TensorInfo*> index_;  // by name
 };
 
 absl::Status CheckVersion(uint32_t version) {
@@ -103,9 +61,11 @@ absl::StatusOr<uint64_t> DataAlignment(const Metadata& metadata) {
   return static_cast<uint64_t>(*alignment);
 }
 
-absl::StatusOr<std::unique_ptr<WeightSource>> Parse(std::unique_ptr<ModelFile> file,
-                                                    const LoaderLimits& limits) {
-  GgufCursor cursor(*file, limits.max_header_bytes);
+}  // namespace
+
+absl::StatusOr<GgufContents> ReadGgufHeader(const ModelFile& file, uint64_t file_bytes,
+                                            const LoaderLimits& limits) {
+  GgufCursor cursor(file, limits.max_header_bytes);
   LLM_ASSIGN_OR_RETURN(const Preamble preamble, ParsePreamble(&cursor));
   LLM_ASSIGN_OR_RETURN(std::vector<GgufEntry> entries,
                        ParseGgufMetadata(&cursor, preamble.num_metadata, limits));
@@ -113,27 +73,24 @@ absl::StatusOr<std::unique_ptr<WeightSource>> Parse(std::unique_ptr<ModelFile> f
                        ParseGgufTensors(&cursor, preamble.num_tensors, limits));
   const uint64_t header_bytes = cursor.position();
   LLM_ASSIGN_OR_RETURN(HeaderBytes bytes, cursor.Take());
-  LLM_ASSIGN_OR_RETURN(std::unique_ptr<GgufMetadata> metadata,
-                       GgufMetadata::Create(std::move(bytes), std::move(entries), file->name()));
-
-  LLM_ASSIGN_OR_RETURN(const uint64_t alignment, DataAlignment(*metadata));
-  const GgufDataSection data = {RoundUp(header_bytes, alignment), file->size(), alignment};
-  LLM_ASSIGN_OR_RETURN(std::vector<TensorInfo> tensors,
-                       ResolveGgufTensors(records, metadata->bytes(), data));
-  auto source =
-      std::make_unique<GgufSource>(std::move(file), std::move(metadata), std::move(tensors));
-  LLM_RETURN_IF_ERROR(source->BuildIndex());
-  return source;
+  GgufContents contents;
+  LLM_ASSIGN_OR_RETURN(contents.metadata,
+                       GgufMetadata::Create(std::move(bytes), std::move(entries), file.name()));
+  LLM_ASSIGN_OR_RETURN(const uint64_t alignment, DataAlignment(*contents.metadata));
+  const GgufDataSection data = {RoundUp(header_bytes, alignment), file_bytes, alignment};
+  LLM_ASSIGN_OR_RETURN(contents.tensors,
+                       ResolveGgufTensors(records, contents.metadata->bytes(), data));
+  return contents;
 }
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<WeightSource>> OpenGguf(std::unique_ptr<ModelFile> file,
                                                        const LoaderLimits& limits) {
   LLM_DCHECK(file != nullptr);
   const std::string where = absl::StrCat("gguf ", file->name());
-  absl::StatusOr<std::unique_ptr<WeightSource>> source = Parse(std::move(file), limits);
-  if (!source.ok()) return At(where, source.status());
+  absl::StatusOr<GgufContents> contents = ReadGgufHeader(*file, file->size(), limits);
+  if (!contents.ok()) return At(where, contents.status());
+  auto source = std::make_unique<FileSource>(where, std::move(file), *std::move(contents));
+  if (absl::Status indexed = source->BuildIndex(); !indexed.ok()) return At(where, indexed);
   return source;
 }
 

@@ -3,6 +3,7 @@
 #include "src/loader/model_file.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -70,7 +71,28 @@ class DiskFile final : public ModelFile {
     return absl::OkStatus();
   }
 
+  absl::StatusOr<FileMapping> Map(uint64_t offset, uint64_t size) const override {
+    if (absl::Status in_file = CheckRange(*this, offset, size); !in_file.ok()) return in_file;
+    const uint64_t position = section_.offset + offset;
+    if (position % kMapAlignment != 0) {
+      return absl::InvalidArgumentError(absl::StrCat(name_, ": cannot map offset ", position,
+                                                     ": no multiple of ", kMapAlignment));
+    }
+    const uint64_t skipped = position % static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+    const size_t mapped = static_cast<size_t>(skipped + size);
+    void* base = mmap(nullptr, mapped, PROT_READ, MAP_SHARED, section_.fd,
+                      static_cast<off_t>(position - skipped));
+    if (base == MAP_FAILED) {
+      return absl::ErrnoToStatus(
+          errno, absl::StrCat(name_, ": mapping ", size, " bytes at offset ", position));
+    }
+    madvise(base, mapped, MADV_WILLNEED);  // reading ahead is all that a failure costs
+    return FileMapping(base, mapped, static_cast<const std::byte*>(base) + skipped);
+  }
+
  private:
+  static constexpr uint64_t kMapAlignment = 64;  // what kernels need of weights
+
   const Section section_;
   const std::string name_;
 };
@@ -147,6 +169,11 @@ absl::Status OpenError(int error, const std::string& path) {
 }
 
 }  // namespace
+
+absl::StatusOr<FileMapping> ModelFile::Map(uint64_t /*offset*/, uint64_t /*size*/) const {
+  return absl::FailedPreconditionError(
+      absl::StrCat("map_pack: ", name(), " is no file on disk that can be mapped"));
+}
 
 absl::StatusOr<std::unique_ptr<ModelFile>> OpenModelFile(const std::string& path) {
   if (path.find('\0') != std::string::npos) {

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "src/loader/file_mapping.h"
 
 namespace llm {
 
@@ -19,6 +20,9 @@ class ModelFile {
   // not there. Thread-safe.
   virtual absl::Status Read(uint64_t offset, uint64_t size, void* dst) const = 0;
   virtual const std::string& name() const = 0;  // for messages
+  // The same bytes without reading them. FAILED_PRECONDITION: no file on disk;
+  // INVALID_ARGUMENT: not aligned to 64 bytes there.
+  virtual absl::StatusOr<FileMapping> Map(uint64_t offset, uint64_t size) const;
 };
 
 // NOT_FOUND, PERMISSION_DENIED or INVALID_ARGUMENT (a directory), naming the path.

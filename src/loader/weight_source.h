@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "kernels/quant/weight_format.h"
+#include "src/loader/model_file.h"
 
 namespace llm {
 
@@ -48,6 +49,22 @@ class Metadata {
   virtual std::vector<absl::string_view> Keys() const = 0;
 };
 
+// Weights as a pack holds them: laid out for one backend, in one piece. A pack's TensorInfo says
+// where in it a tensor lies, padding excluded.
+struct PackedImage {
+  const ModelFile* file = nullptr;  // as long as the source
+  std::string numerics_id;          // NumericsId of the backend
+  uint64_t file_offset = 0;
+  uint64_t size_bytes = 0;
+  std::vector<uint64_t> checksums;  // [tensors], in their order: of bytes, padded to 64
+};
+
+// The header that a GGUF file's metadata and tensors were read from.
+struct GgufHeaderBytes {
+  absl::string_view bytes;
+  uint64_t file_bytes = 0;  // of the whole file
+};
+
 class WeightSource {
  public:
   virtual ~WeightSource() = default;
@@ -55,6 +72,10 @@ class WeightSource {
   virtual const std::vector<TensorInfo>& tensors() const = 0;
   // Null when there is none of that name.
   virtual const TensorInfo* Find(absl::string_view name) const = 0;
+  // Null: tensors lie in the file as their formats say, and Read gives their blocks.
+  virtual const PackedImage* packed() const { return nullptr; }
+  // What a pack keeps of the file; empty when that cannot be packed.
+  virtual GgufHeaderBytes header() const { return {}; }
   // Reads bytes [offset, offset + size) of the tensor's data into `dst`. DATA_LOSS when the file
   // has become shorter.
   virtual absl::Status Read(const TensorInfo& tensor, uint64_t offset, uint64_t size,

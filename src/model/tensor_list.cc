@@ -136,6 +136,7 @@ absl::StatusOr<const TensorInfo*> Lister::Find(const std::string& name,
 
 absl::Status Lister::Place(TensorSlot slot, size_t bytes) {
   slot.offset = list_.total_bytes;
+  slot.size_bytes = bytes;
   const auto end = CheckedAdd(list_.total_bytes, bytes);
   if (!end.has_value() || *end > SIZE_MAX / 2) {
     return absl::InvalidArgumentError(

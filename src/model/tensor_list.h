@@ -19,12 +19,13 @@ struct TensorSlot {
   const TensorInfo* tensor = nullptr;
   PackedWeight* matrix = nullptr;
   const float** vector = nullptr;
-  size_t offset = 0;  // bytes into Weights::storage, a multiple of 64
+  size_t offset = 0;      // into Weights::bytes, a multiple of 64
+  size_t size_bytes = 0;  // there; zeros follow up to the next multiple of 64
 };
 
 struct TensorList {
   std::vector<TensorSlot> slots;
-  size_t total_bytes = 0;  // of Weights::storage
+  size_t total_bytes = 0;  // of Weights::bytes
 };
 
 // Sizes weights->layers and lists every tensor of the model; the errors are WeightsBytes'.

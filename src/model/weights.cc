@@ -10,6 +10,7 @@
 #include "src/base/clock.h"
 #include "src/base/math.h"
 #include "src/base/status_macros.h"
+#include "src/model/packed_image.h"
 #include "src/model/tensor_list.h"
 
 namespace llm {
@@ -170,6 +171,30 @@ absl::Status CheckTensorBytes(const TensorSlot& slot) {
                                                  slot.tensor->size_bytes));
 }
 
+absl::Status CheckSource(const WeightSource& source, const TensorList& list,
+                         const KernelTable& kernels) {
+  if (source.packed() != nullptr) return CheckImage(source, list, kernels);
+  for (const TensorSlot& slot : list.slots) LLM_RETURN_IF_ERROR(CheckTensorBytes(slot));
+  return absl::OkStatus();
+}
+
+absl::Status PackWeights(const WeightSource& source, const TensorList& list,
+                         const WeightsOptions& options, LoadProgress progress, Weights* weights) {
+  if (options.map || options.verify) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.map ? "map_pack" : "verify_pack", ": the model is no pack"));
+  }
+  LLM_ASSIGN_OR_RETURN(weights->storage,
+                       Buffer::Allocate(options.allocator, list.total_bytes, "weights"));
+  weights->storage.AdviseHugePages();
+  weights->bytes = absl::MakeConstSpan(weights->storage.data(), list.total_bytes);
+  Packer packer(source, options, weights->storage.data());
+  LLM_RETURN_IF_ERROR(packer.Run(list, progress));
+  weights->read_ns = packer.read_ns();
+  weights->repack_ns = packer.repack_ns();
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<size_t> WeightsBytes(const WeightSource& source, const ModelConfig& config,
@@ -183,9 +208,10 @@ absl::StatusOr<LoadBytes> PlanLoad(const WeightSource& source, const ModelConfig
   Weights weights;
   LLM_ASSIGN_OR_RETURN(const TensorList list,
                        ListTensors(source, config, kernels.packed_bytes, &weights));
-  for (const TensorSlot& slot : list.slots) LLM_RETURN_IF_ERROR(CheckTensorBytes(slot));
+  LLM_RETURN_IF_ERROR(CheckSource(source, list, kernels));
   LoadBytes bytes;
   bytes.weights = list.total_bytes;
+  if (source.packed() != nullptr) return bytes;
   bytes.staging = StagingBytes(ListPieces(list)) * static_cast<size_t>(num_threads);
   return bytes;
 }
@@ -195,21 +221,18 @@ absl::StatusOr<Weights> LoadWeights(const WeightSource& source, const ModelConfi
   Weights weights;
   LLM_ASSIGN_OR_RETURN(const TensorList list,
                        ListTensors(source, config, options.kernels->packed_bytes, &weights));
-  for (const TensorSlot& slot : list.slots) LLM_RETURN_IF_ERROR(CheckTensorBytes(slot));
-  LLM_ASSIGN_OR_RETURN(weights.storage,
-                       Buffer::Allocate(options.allocator, list.total_bytes, "weights"));
+  LLM_RETURN_IF_ERROR(CheckSource(source, list, *options.kernels));
+  LLM_RETURN_IF_ERROR(source.packed() != nullptr
+                          ? LoadImage(source, options, progress, &weights)
+                          : PackWeights(source, list, options, progress, &weights));
   for (const TensorSlot& slot : list.slots) {
-    const std::byte* data = weights.storage.data() + slot.offset;
+    const std::byte* data = weights.bytes.data() + slot.offset;
     if (slot.matrix != nullptr) {
       slot.matrix->data = data;
     } else {
       *slot.vector = reinterpret_cast<const float*>(data);
     }
   }
-  Packer packer(source, options, weights.storage.data());
-  LLM_RETURN_IF_ERROR(packer.Run(list, progress));
-  weights.read_ns = packer.read_ns();
-  weights.repack_ns = packer.repack_ns();
   if (config.tied_embeddings) weights.head = weights.embedding;
   return weights;
 }

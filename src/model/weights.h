@@ -3,13 +3,16 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "kernels/kernel_table.h"
 #include "src/base/thread_pool.h"
+#include "src/loader/file_mapping.h"
 #include "src/loader/weight_source.h"
 #include "src/model/model_config.h"
 #include "src/tensor/buffer.h"
@@ -43,15 +46,23 @@ struct Weights {
   const float* output_norm = nullptr;   // [hidden_size]
   const float* rope_factors = nullptr;  // [rope_dim / 2] or null
   std::vector<LayerWeights> layers;     // [num_layers]
-  Buffer storage;                       // what all of the pointers above point into
+  absl::Span<const std::byte> bytes;    // what all of the pointers above point into
+  Buffer storage;                       // that, unless it is mapped
+  FileMapping mapping;                  // that, if it is
   int64_t read_ns = 0;    // that loading threads spent reading the file, summed over them
   int64_t repack_ns = 0;  // likewise, packing
+  int64_t check_ns = 0;   // likewise, computing checksums
 };
 
 struct WeightsOptions {
   const KernelTable* kernels = nullptr;
   ThreadPool* pool = nullptr;
   Allocator* allocator = nullptr;
+  // Work of the caller's that runs once on one of the threads while a pack is read; its error ends
+  // the load. Empty: none.
+  std::function<absl::Status()> beside = {};
+  bool map = false;     // a pack's weights are mapped; INVALID_ARGUMENT for any other source
+  bool verify = false;  // its checksums are compared, likewise: DATA_LOSS names the tensor
 };
 
 // Called on the loading thread with the file bytes packed so far and in all; an error ends the load
@@ -61,7 +72,9 @@ using LoadProgress = absl::FunctionRef<absl::Status(uint64_t done_bytes, uint64_
 // Bytes that LoadWeights will hold once it is done, from the header alone, with the checks that
 // LoadWeights makes: NOT_FOUND for a missing tensor, INVALID_ARGUMENT for a shape ("tensor
 // blk.3.attn_q.weight: expected [2048, 2048], file has [2048, 1024]"), UNIMPLEMENTED for a tensor
-// that the architecture does not use.
+// that the architecture does not use. For a pack also FAILED_PRECONDITION where it was made for
+// another backend, and INVALID_ARGUMENT for a tensor that lies elsewhere than the backend's layout
+// has it.
 absl::StatusOr<size_t> WeightsBytes(const WeightSource& source, const ModelConfig& config,
                                     const KernelTable& kernels);
 
@@ -69,12 +82,13 @@ struct LoadBytes {
   size_t weights = 0;
   size_t staging = 0;  // beside them, while LoadWeights runs
 };
-// The same with all that LoadWeights allocates.
+// The same with all that LoadWeights allocates, unless it maps.
 absl::StatusOr<LoadBytes> PlanLoad(const WeightSource& source, const ModelConfig& config,
                                    const KernelTable& kernels, int num_threads);
 
 // Reads and packs everything, through at most 1 MiB (or one tile of rows) of staging memory per
-// thread. Values that are not finite pass: they show up as logits that are not.
+// thread; a pack's weights are read into place. Values that are not finite pass: they show up as
+// logits that are not.
 absl::StatusOr<Weights> LoadWeights(const WeightSource& source, const ModelConfig& config,
                                     const WeightsOptions& options, LoadProgress progress);
 

@@ -1,7 +1,10 @@
 // The limit is enforced by reserving the bytes in the counter before asking for the memory.
 #include "src/tensor/buffer.h"
 
+#include <sys/mman.h>
+
 #include <cstdlib>
+#include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "src/base/math.h"
@@ -10,6 +13,18 @@ namespace llm {
 namespace {
 
 constexpr size_t kAlignment = 64;  // a cache line, and one AVX-512 register
+// From here on memory comes from the system and goes back to it, in pages that are zero.
+constexpr size_t kMapBytes = size_t{4} << 20;
+
+void* MapMemory(size_t bytes) {
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return memory == MAP_FAILED ? nullptr : memory;
+}
+
+void* AllocateHere(size_t bytes) {
+  return bytes >= kMapBytes ? MapMemory(bytes)
+                            : std::aligned_alloc(kAlignment, RoundUp(bytes, kAlignment));
+}
 
 }  // namespace
 
@@ -24,9 +39,7 @@ void* Allocator::Allocate(size_t bytes, bool* misaligned) {
       limit_bytes_ == 0 || (before <= limit_bytes_ && bytes <= limit_bytes_ - before);
   void* memory = nullptr;
   if (within_limit && bytes <= SIZE_MAX - kAlignment) {
-    memory = hooks_.allocate != nullptr
-                 ? AskHook(bytes, misaligned)
-                 : std::aligned_alloc(kAlignment, RoundUp(bytes, kAlignment));
+    memory = hooks_.allocate != nullptr ? AskHook(bytes, misaligned) : AllocateHere(bytes);
   }
   if (memory == nullptr) allocated_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
   return memory;
@@ -57,6 +70,8 @@ void Allocator::Deallocate(void* memory, size_t bytes) {
   if (memory == nullptr) return;
   if (hooks_.deallocate != nullptr) {
     Release(memory, bytes);
+  } else if (bytes >= kMapBytes) {
+    munmap(memory, bytes);
   } else {
     std::free(memory);
   }
@@ -81,6 +96,24 @@ absl::StatusOr<Buffer> Buffer::Allocate(Allocator* allocator, size_t size, absl:
   buffer.data_ = static_cast<std::byte*>(memory);
   buffer.size_ = size;
   return buffer;
+}
+
+bool Allocator::GivesZeros(size_t bytes) const {
+  return hooks_.allocate == nullptr && bytes >= kMapBytes;
+}
+
+absl::StatusOr<Buffer> Buffer::AllocateZeroed(Allocator* allocator, size_t size,
+                                              absl::string_view what) {
+  absl::StatusOr<Buffer> buffer = Allocate(allocator, size, what);
+  if (buffer.ok() && size > 0 && !allocator->GivesZeros(size)) {
+    std::memset(buffer->data(), 0, size);
+  }
+  return buffer;
+}
+
+void Buffer::AdviseHugePages() const {
+  if (data_ == nullptr || !allocator_->GivesZeros(size_)) return;
+  madvise(data_, size_, MADV_HUGEPAGE);  // small pages are all that a failure costs
 }
 
 void Buffer::Reset() {

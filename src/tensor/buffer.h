@@ -38,6 +38,8 @@ class Allocator {
   // The same, with `misaligned` set when it failed because a hook's memory is not aligned to 64.
   void* Allocate(size_t bytes, bool* misaligned);
   void Deallocate(void* memory, size_t bytes);
+  // Whether memory of that size comes as zeros, of which a page costs nothing until it is written.
+  bool GivesZeros(size_t bytes) const;
 
  private:
   void* AskHook(size_t bytes, bool* misaligned) const;
@@ -55,6 +57,9 @@ class Buffer {
   // RESOURCE_EXHAUSTED, naming `what` and the size, when the allocator refuses;
   // INVALID_ARGUMENT when the host's memory is misaligned. Contents are undefined. size may be 0.
   static absl::StatusOr<Buffer> Allocate(Allocator* allocator, size_t size, absl::string_view what);
+  // The same, all zeros.
+  static absl::StatusOr<Buffer> AllocateZeroed(Allocator* allocator, size_t size,
+                                               absl::string_view what);
   ~Buffer() { Reset(); }
   Buffer(Buffer&& other) noexcept
       : allocator_(other.allocator_),
@@ -77,6 +82,9 @@ class Buffer {
     return reinterpret_cast<T*>(data_);
   }
   void Reset();
+  // For what is filled at once and read whole, like weights: fewer, larger pages where the system
+  // has them. A host's own memory is left as it is.
+  void AdviseHugePages() const;
 
  private:
   Allocator* allocator_ = nullptr;

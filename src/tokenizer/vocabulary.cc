@@ -6,7 +6,6 @@
 
 #include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "src/base/status_macros.h"
 #include "src/tokenizer/byte_alphabet.h"
 #include "src/tokenizer/tokenizer_spec_check.h"
@@ -15,6 +14,18 @@ namespace llm {
 namespace {
 
 uint64_t HashBytes(absl::string_view bytes) { return absl::Hash<absl::string_view>{}(bytes); }
+
+constexpr absl::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581
+
+void AppendWithSpaces(absl::string_view text, std::string* out) {
+  for (size_t at = text.find(kSpaceMark); at != absl::string_view::npos;
+       at = text.find(kSpaceMark)) {
+    out->append(text.data(), at);
+    out->push_back(' ');
+    text.remove_prefix(at + kSpaceMark.size());
+  }
+  out->append(text.data(), text.size());
+}
 
 // The byte of "<0xNN>", or -1.
 int ParseByteToken(absl::string_view text) {
@@ -66,7 +77,7 @@ absl::Status Vocabulary::AppendTexts(const TokenizerSpec& spec) {
       }
       bytes_.push_back(static_cast<char>(byte));
     } else if (spec.model == TokenizerModel::kSpm) {
-      absl::StrAppend(&bytes_, absl::StrReplaceAll(text, {{"\xE2\x96\x81", " "}}));
+      AppendWithSpaces(text, &bytes_);
     } else if (type != TokenType::kNormal || !DecodeByteAlphabet(text, &bytes_)) {
       literal_[id] = true;
       bytes_ += text;
@@ -77,20 +88,31 @@ absl::Status Vocabulary::AppendTexts(const TokenizerSpec& spec) {
   return absl::OkStatus();
 }
 
-bool Vocabulary::InsertPiece(int32_t id) {
+bool Vocabulary::InsertPiece(int32_t id, uint64_t hash) {
   const absl::string_view bytes = Bytes(id);
-  if (FindPiece(bytes) >= 0) return false;
-  index_.Insert(HashBytes(bytes), static_cast<uint32_t>(id));
+  if (FindHashed(bytes, hash) >= 0) return false;
+  index_.Insert(hash, static_cast<uint32_t>(id));
   max_piece_bytes_ = std::max(max_piece_bytes_, bytes.size());
   return true;
 }
 
+// Slots lie all over a table that no cache holds: fetching some at once hides the wait.
+void Vocabulary::HashAhead(int32_t first, uint64_t* hashes) const {
+  const int32_t end = std::min(size(), first + static_cast<int32_t>(kHashesAhead));
+  for (int32_t id = first; id < end; ++id) {
+    hashes[id - first] = HashBytes(Bytes(id));
+    index_.Prefetch(hashes[id - first]);
+  }
+}
+
 // Normal tokens first: a user-defined or unused one of the same bytes is not what merging means.
 absl::Status Vocabulary::IndexPieces(const TokenizerSpec& spec) {
+  std::array<uint64_t, kHashesAhead> hashes;  // of ids [first, first + kHashesAhead)
   for (int32_t id = 0; id < size(); ++id) {
     const size_t i = static_cast<size_t>(id);
+    if (i % kHashesAhead == 0) HashAhead(id, hashes.data());
     if (TypeOf(spec, i) != TokenType::kNormal || literal_[i] || Bytes(id).empty()) continue;
-    if (!InsertPiece(id)) {
+    if (!InsertPiece(id, hashes[i % kHashesAhead])) {
       return absl::InvalidArgumentError(
           absl::StrCat("tokenizer: ", DescribeToken(i, spec.tokens[i]),
                        " has the same text as token ", FindPiece(Bytes(id))));
@@ -101,7 +123,7 @@ absl::Status Vocabulary::IndexPieces(const TokenizerSpec& spec) {
     // SentencePiece merges through unused tokens and splits them again; byte-level BPE knows none.
     const bool wanted = type == TokenType::kUserDefined ||
                         (type == TokenType::kUnused && spec.model == TokenizerModel::kSpm);
-    if (wanted && !Bytes(id).empty()) InsertPiece(id);
+    if (wanted && !Bytes(id).empty()) InsertPiece(id, HashBytes(Bytes(id)));
   }
   return absl::OkStatus();
 }
@@ -127,9 +149,12 @@ absl::Status Vocabulary::IndexByteTokens(const TokenizerSpec& spec) {
 }
 
 int32_t Vocabulary::FindPiece(absl::string_view bytes) const {
-  const uint32_t index = index_.Find(HashBytes(bytes), [&](uint32_t candidate) {
-    return Bytes(static_cast<int32_t>(candidate)) == bytes;
-  });
+  return FindHashed(bytes, HashBytes(bytes));
+}
+
+int32_t Vocabulary::FindHashed(absl::string_view bytes, uint64_t hash) const {
+  const uint32_t index = index_.Find(
+      hash, [&](uint32_t candidate) { return Bytes(static_cast<int32_t>(candidate)) == bytes; });
   return static_cast<int32_t>(index);  // kNone is -1
 }
 

@@ -44,7 +44,10 @@ class Vocabulary {
   absl::Status AppendTexts(const TokenizerSpec& spec);
   absl::Status IndexPieces(const TokenizerSpec& spec);
   absl::Status IndexByteTokens(const TokenizerSpec& spec);
-  bool InsertPiece(int32_t id);
+  static constexpr size_t kHashesAhead = 16;
+  void HashAhead(int32_t first, uint64_t* hashes) const;
+  bool InsertPiece(int32_t id, uint64_t hash);
+  int32_t FindHashed(absl::string_view bytes, uint64_t hash) const;
 
   std::string bytes_;              // all tokens, one after the other
   std::vector<uint32_t> offsets_;  // [size + 1]

@@ -1,6 +1,7 @@
 // The C++ wrapper: ownership, statuses with messages, and a request from start to end.
 #include <gmock/gmock.h>
 
+#include <cstdio>
 #include <inlay/llm.hpp>
 #include <string>
 #include <type_traits>
@@ -28,6 +29,20 @@ llm_engine_options ManualOptions() {
   options.kv_tokens = 512;
   options.max_step_tokens = 64;
   return options;
+}
+
+TEST(LlmHppTest, SavesAPack) {
+  llm_model_source source;
+  llm_model_source_init(&source);
+  source.kind = LLM_SOURCE_PATH;
+  const std::string model = std::string(INLAY_TEST_DATA) + "/gguf/llama_h64-F32.gguf";
+  source.path = inlay::String(model);
+  const std::string path = testing::TempDir() + "llm_hpp_test.llmpack";
+  ASSERT_TRUE(inlay::SaveModel(source, nullptr, path).ok());
+  inlay::Model pack;
+  EXPECT_TRUE(inlay::Model::Open(path, nullptr, &pack).ok());
+  std::remove(path.c_str());
+  EXPECT_THAT(inlay::SaveModel(source, nullptr, "/no/such/x").message(), HasSubstr("/no/such/x"));
 }
 
 TEST(LlmHppTest, ScoresAndEmbeds) {

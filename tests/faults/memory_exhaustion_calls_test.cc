@@ -211,6 +211,29 @@ llm_status OpenFromDescriptor(llm_model*, llm_engine*, Output*) {
   return status;
 }
 
+llm_status SaveAndOpenPack(llm_model*, llm_engine*, Output*) {
+  char path[64];
+  const int size =
+      std::snprintf(path, sizeof path, "/tmp/inlay_faults_%d.llmpack", static_cast<int>(getpid()));
+  llm_model_source source;
+  llm_model_source_init(&source);
+  source.kind = LLM_SOURCE_PATH;
+  source.path = {TinyModelPath().data(), TinyModelPath().size()};
+  llm_status status = llm_model_save(&source, nullptr, path, static_cast<size_t>(size));
+  for (const uint32_t mapped : {LLM_OFF, LLM_ON}) {
+    if (status != LLM_OK) break;
+    llm_model_options options;
+    llm_model_options_init(&options);
+    options.map_pack = mapped;
+    options.verify_pack = LLM_ON;
+    llm_model* model = nullptr;
+    status = llm_model_open(path, static_cast<size_t>(size), &options, &model);
+    llm_model_release(model);
+  }
+  unlink(path);
+  return status;
+}
+
 // Closing never fails, and ends what was submitted once. LLM_UNKNOWN: it did not.
 llm_status CloseWithWork(llm_model* model, llm_engine*, Output*) {
   for (const uint32_t drive : {LLM_DRIVE_MANUAL, LLM_DRIVE_THREADS}) {
@@ -285,6 +308,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Call{"Tokenize", Tokenize, false}, Call{"Detokenize", Detokenize, false},
                     Call{"RenderChat", RenderChat, false}, Call{"ListHeader", ListHeader, false},
                     Call{"Plan", Plan, false}, Call{"OpenFd", OpenFromDescriptor, false},
+                    Call{"SaveAndOpenPack", SaveAndOpenPack, false},
                     Call{"CloseWithWork", CloseWithWork, false}, Call{"Score", Score},
                     Call{"Embed", Embed}, Call{"PinAndUnpin", PinAndUnpin},
                     Call{"HintSessions", HintSessions}, Call{"ReadCounters", ReadCounters},

@@ -32,7 +32,8 @@ class InspectTest(ToolTest):
 
     def test_the_plan_is_what_the_open_then_takes(self):
         options = ["--max-step-tokens", "64", "--threads", "2"]
-        done = subprocess.run([OTHERS[0], "--model", MODEL, "--tokens", "64", "--prompt-tokens", "8", *options],
+        done = subprocess.run([OTHERS[0], "--model", MODEL, "--tokens", "64", "--prompt-tokens", "8",
+                               "--manual-drive", *options],
                               capture_output=True, text=True, check=True)
         bench = json.loads(done.stdout)
         # As bench_client.cc sizes its engine: 88 tokens, 32 and 256 to spare, in blocks of 16.

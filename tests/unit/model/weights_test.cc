@@ -48,7 +48,7 @@ TEST_F(WeightsTest, AllocatesExactlyWhatTheHeaderPredicts) {
     const auto model = Load(source);
     ASSERT_TRUE(model.ok()) << model.status();
     EXPECT_EQ(allocator_.allocated_bytes(), *predicted);
-    EXPECT_EQ((*model)->weights.storage.size(), *predicted);
+    EXPECT_EQ((*model)->weights.bytes.size(), *predicted);
   }
   EXPECT_EQ(allocator_.allocated_bytes(), 0u);
 }

@@ -1,7 +1,9 @@
 #include "src/tensor/buffer.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -43,6 +45,28 @@ TEST(BufferTest, MovesWithoutBeingFreedTwice) {
   second->Reset();
   second->Reset();
   EXPECT_EQ(allocator.allocated_bytes(), 0u);
+}
+
+TEST(BufferTest, ComesAsZerosWhereThatIsAsked) {
+  Allocator::Hooks hooks;
+  hooks.allocate = [](void*, size_t bytes, size_t alignment) {
+    void* memory = std::aligned_alloc(alignment, (bytes + 63) / 64 * 64);
+    std::memset(memory, 7, bytes);
+    return memory;
+  };
+  hooks.deallocate = [](void*, void* memory, size_t) { std::free(memory); };
+  Allocator own, lent(hooks);
+  for (Allocator* allocator : {&own, &lent}) {
+    for (const size_t size : {size_t{1000}, size_t{5} << 20}) {
+      absl::StatusOr<Buffer> buffer = Buffer::AllocateZeroed(allocator, size, "zeros");
+      ASSERT_TRUE(buffer.ok()) << buffer.status();
+      const char* bytes = buffer->As<char>();
+      EXPECT_TRUE(std::all_of(bytes, bytes + size, [](char byte) { return byte == 0; }));
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(bytes) % 64, 0u);
+      buffer->AdviseHugePages();
+    }
+    EXPECT_EQ(allocator->allocated_bytes(), 0u);
+  }
 }
 
 TEST(AllocatorTest, GivesExactlyItsLimitAndNotAByteMore) {

@@ -76,6 +76,8 @@ pub struct ModelInfo {
     pub read_ns: u64,
     /// Repacking them, likewise.
     pub repack_ns: u64,
+    /// Computing checksums, likewise; 0 without [`ModelOptions::verify_pack`].
+    pub check_ns: u64,
 }
 
 impl Model {
@@ -127,6 +129,7 @@ impl Model {
                 tokenizer_ns: info.tokenizer_ns,
                 read_ns: info.read_ns,
                 repack_ns: info.repack_ns,
+                check_ns: info.check_ns,
             })
         }
     }

@@ -49,6 +49,8 @@ pub struct ModelOptions<'a> {
     kernels: Option<String>,
     max_memory_bytes: u64,
     header_only: u32,
+    map_pack: u32,
+    verify_pack: u32,
     limits: Option<sys::llm_limits>,
     pub(crate) log: Option<Arc<LogSink>>,
     pub(crate) host: Option<Arc<HostHooks>>,
@@ -97,6 +99,20 @@ impl<'a> ModelOptions<'a> {
         self
     }
 
+    /// Maps the weights of a pack ([`save`](crate::save)) and shares them with every process that does. Trusts whoever
+    /// can write the file: one that is made shorter kills the process, one that is changed changes answers.
+    pub fn map_pack(mut self, on: bool) -> Self {
+        self.map_pack = switch(on);
+        self
+    }
+
+    /// Holds the weights of a pack to their checksums: [`DataLoss`](crate::Code::DataLoss) names the tensor that
+    /// differs.
+    pub fn verify_pack(mut self, on: bool) -> Self {
+        self.verify_pack = switch(on);
+        self
+    }
+
     /// What the host lends, as long as the model and all its engines live.
     pub fn host(mut self, host: Host) -> Self {
         self.host = Some(HostHooks::new(host));
@@ -139,6 +155,8 @@ impl<'a> ModelOptions<'a> {
             float_activations: self.float_activations,
             max_memory_bytes: self.max_memory_bytes,
             header_only: self.header_only,
+            map_pack: self.map_pack,
+            verify_pack: self.verify_pack,
             log,
             log_user_data,
             ..Default::default()

@@ -1,7 +1,7 @@
 //! Opening from every source, options, text.
 mod common;
 
-use inlay::{plan, Code, EngineOptions, Limits, Model, ModelOptions, Source};
+use inlay::{plan, save, Code, EngineOptions, Limits, Model, ModelOptions, Source};
 use std::fs::{read, File};
 use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
@@ -140,4 +140,25 @@ fn the_header_alone_tells_what_the_file_holds() {
     assert!(header.metadata().unwrap().contains(&("general.architecture".into(), "llama".into())));
     let refused = inlay::Engine::open(&header, EngineOptions::new());
     assert_eq!(refused.err().unwrap().code(), Code::FailedPrecondition);
+}
+
+#[test]
+fn a_pack_opens_as_its_model_does() {
+    let path = std::env::temp_dir().join(format!("inlay_rust_{}.llmpack", std::process::id()));
+    let mut last = (0, 0);
+    let options = ModelOptions::new().progress(|done, total| {
+        last = (done, total);
+        ControlFlow::Continue(())
+    });
+    save(&common::model_path(), options, &path).unwrap();
+    assert_eq!(last.0, last.1);
+    let whole = common::model().info().unwrap();
+    for mapped in [false, true] {
+        let pack = Model::open(&path, ModelOptions::new().map_pack(mapped).verify_pack(true)).unwrap();
+        assert_eq!(pack.info().unwrap().weights_bytes, whole.weights_bytes);
+    }
+    let cancelled = ModelOptions::new().progress(|_, _| ControlFlow::Break(()));
+    assert_eq!(save(&common::model_path(), cancelled, &path).unwrap_err().code(), Code::Cancelled);
+    assert_eq!(save(&path, ModelOptions::new(), &path).unwrap_err().code(), Code::FailedPrecondition);
+    std::fs::remove_file(&path).unwrap();
 }

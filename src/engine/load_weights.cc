@@ -1,0 +1,50 @@
+// The threads live as long as the load.
+#include "src/engine/load_weights.h"
+
+#include "absl/strings/str_cat.h"
+#include "kernels/kernel_table.h"
+#include "src/base/affinity.h"
+#include "src/base/status_macros.h"
+#include "src/base/thread_pool.h"
+#include "src/engine/system_limits.h"
+
+namespace llm {
+
+absl::StatusOr<std::unique_ptr<Model>> LoadModelWith(const ModelOptions& options,
+                                                     const WeightSource& source,
+                                                     Allocator* allocator, LoadProgress progress,
+                                                     std::function<absl::Status()> beside) {
+  LLM_RETURN_IF_ERROR(CheckCpus(options.host.cpu_ids));
+  HookFault hook_fault;
+  ThreadPoolOptions threads;
+  threads.num_threads = options.num_threads;
+  if (options.num_threads <= 0) {
+    LLM_ASSIGN_OR_RETURN(threads.num_threads, UsableCores());
+  }
+  threads.cpu_ids = options.host.cpu_ids;
+  threads.executor = options.host.executor;
+  threads.fault = &hook_fault;
+  LLM_ASSIGN_OR_RETURN(const std::unique_ptr<ThreadPool> pool, ThreadPool::Create(threads));
+  WeightsOptions weights;
+  LLM_ASSIGN_OR_RETURN(weights.kernels, FindKernels(options.kernels));
+  weights.pool = pool.get();
+  weights.allocator = allocator;
+  weights.beside = std::move(beside);
+  weights.map = options.map_pack;
+  weights.verify = options.verify_pack;
+  LLM_ASSIGN_OR_RETURN(std::unique_ptr<Model> model, LoadModel(source, weights, progress));
+  LLM_RETURN_IF_ERROR(hook_fault.status());
+  return model;
+}
+
+absl::Status ReportProgress(const ModelOptions& options, absl::string_view what,
+                            uint64_t done_bytes, uint64_t total_bytes) {
+  if (options.progress == nullptr) return absl::OkStatus();
+  if (options.progress(options.progress_user_data, done_bytes, total_bytes) == 0) {
+    return absl::OkStatus();
+  }
+  return absl::CancelledError(absl::StrCat(what, ": cancelled by the progress callback after ",
+                                           done_bytes, " of ", total_bytes, " bytes"));
+}
+
+}  // namespace llm

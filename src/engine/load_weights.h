@@ -1,0 +1,23 @@
+// Weights with the host's threads and memory, as opening and saving a model both want them.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "src/engine/loaded_model.h"
+#include "src/model/model.h"
+
+namespace llm {
+
+// `allocator` outlives the model; `beside` is that of WeightsOptions. Errors are those of LoadModel
+// and of the hooks.
+absl::StatusOr<std::unique_ptr<Model>> LoadModelWith(const ModelOptions& options,
+                                                     const WeightSource& source,
+                                                     Allocator* allocator, LoadProgress progress,
+                                                     std::function<absl::Status()> beside = {});
+
+// Asks options.progress; CANCELLED, naming `what`, when it says so.
+absl::Status ReportProgress(const ModelOptions& options, absl::string_view what,
+                            uint64_t done_bytes, uint64_t total_bytes);
+
+}  // namespace llm

@@ -1,0 +1,88 @@
+// From the start of a process to its first token, once, as JSON: what cold_start.py runs.
+//
+// Usage: cold_start MODEL PROMPT_TOKENS (read | map) [hold]
+// "first_token_at_ns" is on CLOCK_MONOTONIC, as the caller's own reading from before the start is.
+#include <inlay/llm.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace {
+
+int64_t NowNs() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+void Check(llm_status status) {
+  if (status == LLM_OK) return;
+  std::fprintf(stderr, "cold_start: %s: %s\n", llm_status_name(status), llm_last_error());
+  std::exit(1);
+}
+
+// Until the first token of a prompt that no other call has begun.
+int64_t PrefillNs(llm_engine* engine, int num_tokens, int salt) {
+  std::vector<int32_t> ids;
+  for (int i = 0; i < num_tokens; ++i) ids.push_back(100 + salt + i * 7 % 300);
+  const int64_t start_ns = NowNs();
+  llm_request request;
+  llm_request_init(&request);
+  request.prompt_ids = ids.data();
+  request.num_prompt_ids = ids.size();
+  request.max_new_tokens = 1;
+  request.ignore_eos = LLM_ON;
+  llm_request_id id = 0;
+  Check(llm_submit(engine, &request, &id));
+  llm_event event;
+  size_t count = 0;
+  do {
+    Check(llm_poll(llm_engine_queue(engine), &event, sizeof event, 1, -1, &count));
+  } while (count == 0 || event.type != LLM_EVENT_FINISHED);
+  Check(event.status);
+  return NowNs() - start_ns;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 4) return 2;
+  llm_model_options options;
+  llm_model_options_init(&options);
+  options.map_pack = std::string(argv[3]) == "map" ? LLM_ON : 0;
+  llm_model* model = nullptr;
+  llm_engine* engine = nullptr;
+  Check(llm_model_open(argv[1], std::strlen(argv[1]), &options, &model));
+  Check(llm_engine_open(model, nullptr, &engine));
+  const int num_tokens = std::atoi(argv[2]);
+  const int64_t first_ns = PrefillNs(engine, num_tokens, 0);
+  const int64_t first_token_at_ns = NowNs();
+  PrefillNs(engine, num_tokens, 1);  // the step budget is chosen by now
+  int64_t warm_ns = PrefillNs(engine, num_tokens, 2);
+  for (int i = 3; i < 6; ++i) warm_ns = std::min(warm_ns, PrefillNs(engine, num_tokens, i));
+  llm_model_info info;
+  llm_model_info_init(&info);
+  Check(llm_model_get_info(model, &info));
+  llm_metrics_snapshot metrics;
+  llm_metrics_snapshot_init(&metrics);
+  Check(llm_metrics(engine, &metrics));
+  const auto number = [](uint64_t value) { return static_cast<unsigned long long>(value); };
+  std::printf(
+      "{\"first_token_at_ns\": %lld, \"first_ns\": %lld, \"warm_ns\": %lld, \"open_ns\": %llu, "
+      "\"header_ns\": %llu, \"tokenizer_ns\": %llu, \"read_ns\": %llu, \"repack_ns\": %llu, "
+      "\"engine_ns\": %llu, \"weights_bytes\": %llu}\n",
+      static_cast<long long>(first_token_at_ns), static_cast<long long>(first_ns),
+      static_cast<long long>(warm_ns), number(info.open_ns), number(info.header_ns),
+      number(info.tokenizer_ns), number(info.read_ns), number(info.repack_ns),
+      number(metrics.engine_open_ns), number(info.weights_bytes));
+  std::fflush(stdout);
+  if (argc > 4) std::getchar();
+  llm_engine_close(engine);
+  llm_model_release(model);
+  return 0;
+}
