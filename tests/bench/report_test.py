@@ -101,13 +101,15 @@ class BusyTest(unittest.TestCase):
 
 class ColdTest(unittest.TestCase):
     def summary(self, start_s, packed):
-        times = {"ours": {"start_s": start_s, "open_s": 0.02}, "peer": {"start_s": 0.2, "open_s": 0.1}, "read_s": 0.03,
+        stages = {"model_open_s": 0.02, "engine_open_s": 0.01, "ttft_s": 0.07}
+        times = {"ours": {"start_s": start_s, "open_s": 0.02, "raw": stages}, "peer": {"start_s": 0.2, "open_s": 0.1}, "read_s": 0.03,
                  "prefill_s": 0.07}
         return cold.summarise(dataclasses.replace(DECODE, kind="cold", packed=packed), [times])
 
     def test_allows_a_third_more_than_reading_and_prefill_and_15_ms(self):
         self.assertAlmostEqual(self.summary(0.1, True)["target_s"], 0.145)
         self.assertIn("<= 145.0 yes", cold.format_row(self.summary(0.14, True)))
+        self.assertIn("| 20.0 + 10.0 + 70.0 |", cold.format_row(self.summary(0.14, True)))
         self.assertIn("<= 145.0 **no**", cold.format_row(self.summary(0.15, True)))
 
     def test_holds_only_a_pack_to_the_target(self):
