@@ -25,8 +25,8 @@ def draw(path):
     if data["x_label"] == "sequences":
         axes.set_xscale("log", base=2)
         axes.set_xticks(xs, [str(x) for x in xs])
-    axes.set_ylim(bottom=0)
-    axes.margins(x=0.06, y=0.12)
+    axes.set_ylim(0, 1.12 * max(point[key] for point in data["points"] for key, *_ in ENGINES))
+    axes.margins(x=0.06)
     axes.set_xlabel(data["x_label"])
     axes.set_ylabel(data["y_label"])
     axes.set_title(data["title"], fontsize=11)
