@@ -7,14 +7,14 @@ from child import busy_neighbour
 
 
 def measure(row, model, setting, ours, peer, pairs):
-    """[{"ours": (quiet, busy), "peer": (quiet, busy)}], tokens a second. Quiet and busy runs are neighbours in time.
+    """[{"ours": (quiet, busy), "peer": (quiet, busy)}] as `measure` of the engines. Quiet and busy runs are neighbours in time.
 
     Who goes first alternates. Beside the neighbour the peer decodes `peer_tokens`, for it may be a hundred times slower.
     """
     core = max(os.sched_getaffinity(0))
     short = dataclasses.replace(row, tokens=row.peer_tokens or row.tokens)
-    engines = {"ours": lambda busy: ours.measure(row, model)["value"],
-               "peer": lambda busy: peer.measure(short if busy else row, model, setting)["value"]}
+    engines = {"ours": lambda busy: ours.measure(row, model),
+               "peer": lambda busy: peer.measure(short if busy else row, model, setting)}
     taken = []
     for index in range(pairs):
         rates = {}
@@ -27,11 +27,13 @@ def measure(row, model, setting, ours, peer, pairs):
 
 
 def summarise(row, taken):
-    summary = {"row": row.name, "unit": row.unit, "goal": row.goal, "pairs": taken}
+    pairs = [{who: [run["value"] for run in runs[who]] for who in runs} for runs in taken]
+    summary = {"row": row.name, "unit": row.unit, "goal": row.goal, "pairs": pairs,
+               "others_cores": max(runs[who][0]["others_cores"] for runs in taken for who in runs)}  # of the quiet ones
     for who in ("ours", "peer"):
-        kept = [rates[who][1] / rates[who][0] for rates in taken]
-        summary[who] = {"quiet": statistics.median(rates[who][0] for rates in taken),
-                        "busy": statistics.median(rates[who][1] for rates in taken),
+        kept = [rates[who][1] / rates[who][0] for rates in pairs]
+        summary[who] = {"quiet": statistics.median(rates[who][0] for rates in pairs),
+                        "busy": statistics.median(rates[who][1] for rates in pairs),
                         "kept": statistics.median(kept), "kept_min": min(kept), "kept_max": max(kept)}
     return summary
 

@@ -25,16 +25,27 @@ class Child:
     output: str
     first_output_s: float      # from before its start to its first byte on stdout
     peak_resident_bytes: int   # file pages that it maps are counted
+    others_cores: float        # that all other processes kept busy meanwhile, on average
+
+    def about(self):
+        return {"peak_resident_bytes": self.peak_resident_bytes, "others_cores": self.others_cores}
 
     def json_lines(self):
         return [json.loads(line) for line in self.output.splitlines() if line.startswith("{")]
+
+
+def _busy_cpu_s():
+    """Seconds that all cores together have been busy since boot."""
+    with open("/proc/stat", encoding="ascii") as file:
+        user, nice, system, _, _, interrupts, soft_interrupts, *_ = map(int, file.readline().split()[1:])
+    return (user + nice + system + interrupts + soft_interrupts) / os.sysconf("SC_CLK_TCK")
 
 
 def run_child(command, timeout_s, **options):
     """Runs it to its end. RuntimeError: it failed; TimeoutExpired: it was stopped. Keywords: of subprocess.Popen."""
     command = [str(part) for part in command]
     with tempfile.TemporaryFile() as errors:
-        begin = time.perf_counter()
+        begin, busy_begin_s = time.perf_counter(), _busy_cpu_s()
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, **options)
         stop = threading.Timer(timeout_s, process.kill)
         stop.start()
@@ -44,18 +55,21 @@ def run_child(command, timeout_s, **options):
             output += process.stdout.read()
             _, status, usage = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(status)
+            others_s = _busy_cpu_s() - busy_begin_s - usage.ru_utime - usage.ru_stime
+            seconds = time.perf_counter() - begin
         finally:
             stop.cancel()
             process.kill()  # nothing where it has ended
             process.wait()
             process.stdout.close()
-        if process.returncode and time.perf_counter() - begin >= timeout_s:
+        if process.returncode and seconds >= timeout_s:
             raise subprocess.TimeoutExpired(command, timeout_s)
         if process.returncode:
             errors.seek(0)
             text = errors.read().decode("utf-8", "replace").strip()[-600:]
             raise RuntimeError(f"{command[0]} failed ({process.returncode}): {text}")
-    return Child(output.decode("utf-8", "replace"), first_output_s, usage.ru_maxrss * 1024)
+    return Child(output.decode("utf-8", "replace"), first_output_s, usage.ru_maxrss * 1024,
+                 max(0.0, others_s / seconds))
 
 
 @contextlib.contextmanager

@@ -112,6 +112,7 @@ def run_throughput(row, model, setting, engines, pairs, result):
     result["raw"][row.name] = [{"ours": ours["raw"], "peer": theirs["raw"]} for ours, theirs in taken]
     result["kernels"] = taken[0][0]["raw"]["kernels"]
     summary = report.summarise(row, [(ours["value"], theirs["value"]) for ours, theirs in taken], limit)
+    summary["others_cores"] = max(run["others_cores"] for pair in taken for run in pair)
     summary["others"] = {other.name: other.measure(row, model) for other in engines.others}
     result["rows"].append(summary)
     held = memory.summarise(row, engines.ours.plan(row, model), taken)

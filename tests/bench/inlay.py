@@ -35,11 +35,10 @@ class Inlay:
         return command + (["--kernels", self.kernels] if self.kernels else [])
 
     def measure(self, row, model):
-        """One run: {"value": tokens a second, or seconds of the worst gap, "raw": its JSON, "peak_resident_bytes"}."""
+        """One run: {"value": tokens a second, or seconds of the worst gap, "raw": its JSON, and Child.about()}."""
         child = run_child(self._command(row, model), self.timeout_s)
         raw = child.json_lines()[0]
-        return {"value": raw["worst_gap_s" if row.kind == "arrival" else "tokens_per_s"], "raw": raw,
-                "peak_resident_bytes": child.peak_resident_bytes}
+        return {"value": raw["worst_gap_s" if row.kind == "arrival" else "tokens_per_s"], "raw": raw, **child.about()}
 
     def plan(self, row, model):
         """What it plans to take for that run, in bytes, from the header of the file alone."""
@@ -49,8 +48,7 @@ class Inlay:
         """A process that ends after its first token: {"start_s": from its start to that token, "open_s", "raw"}."""
         child = run_child(self._command(row, model) + ["--no-warm-up"], self.timeout_s)
         raw = child.json_lines()[0]
-        return {"start_s": child.first_output_s, "open_s": raw["model_open_s"], "raw": raw,
-                "peak_resident_bytes": child.peak_resident_bytes}
+        return {"start_s": child.first_output_s, "open_s": raw["model_open_s"], "raw": raw, **child.about()}
 
     def require_packer(self):
         if not self.packer.exists():

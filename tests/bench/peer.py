@@ -77,10 +77,10 @@ class Peer:
     def _run(self, command, value):
         child = run_child(command, self.timeout_s)
         raw = child.json_lines()[0]
-        return {"value": raw[value], "raw": raw, "peak_resident_bytes": child.peak_resident_bytes}
+        return {"value": raw[value], "raw": raw, **child.about()}
 
     def measure(self, row, model, setting):
-        """One run: {"value": tokens a second, or seconds of the worst gap, "raw": ..., "peak_resident_bytes": ...}."""
+        """One run: {"value": tokens a second, or seconds of the worst gap, "raw": ..., and Child.about()}."""
         if row.kind == "arrival":
             return self._run([self._program("peer_arrival"), model, self.threads, row.streams, row.prompt, row.late,
                               row.tokens, setting["b"], int(setting["fa"] == "on")], "worst_gap_s")
@@ -106,8 +106,7 @@ class Peer:
         child = run_child([self._program("peer_context"), model, self.threads, int(setting["fa"] == "on"), 0, row.prompt],
                           self.timeout_s)
         raw = child.json_lines()[0]
-        return {"start_s": child.first_output_s, "open_s": raw["load_s"], "raw": raw,
-                "peak_resident_bytes": child.peak_resident_bytes}
+        return {"start_s": child.first_output_s, "open_s": raw["load_s"], "raw": raw, **child.about()}
 
     def times_by_context(self, model, depths, tokens, setting):
         """{depth: seconds a token}, all in one process, which computes the longest prompt once."""

@@ -68,6 +68,16 @@ def _header(others):
     return "| " + " | ".join(cells) + " |\n" + "|---" * len(cells) + "|"
 
 
+QUIET_CORES = 0.1  # that others may keep busy before a row is called disturbed
+
+
+def format_disturbed(report):
+    """A line for the rows beside whose runs other processes took part of the machine; none: nothing."""
+    rows = [f"{summary['row']} ({summary['others_cores']:.2f} cores)" for key in ("rows", "busy", "cold")
+            for summary in report[key] if summary.get("others_cores", 0) > QUIET_CORES]
+    return ["", "Disturbed by other processes, at the worst of each row's runs: " + "; ".join(rows) + "."] if rows else []
+
+
 TABLES = {"memory": memory, "busy": busy, "cold": cold}
 
 
@@ -106,6 +116,7 @@ def format_report(report):
     for key, table in TABLES.items():
         if report[key]:
             lines += ["", table.HEADER, *[table.format_row(summary) for summary in report[key]]]
+    lines += format_disturbed(report)
     if report["skipped"]:
         lines += ["", "Not measured:", *[f"- {name}: {why}" for name, why in report["skipped"]]]
     lines += ["", "The peer's settings, each tried once, the best first (it is the one compared with):",

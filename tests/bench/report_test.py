@@ -76,9 +76,12 @@ class BusyTest(unittest.TestCase):
     row = dataclasses.replace(DECODE, kind="busy", goal=0.4)
 
     def test_takes_the_share_kept_within_each_pair(self):
-        summary = busy.summarise(self.row, [{"ours": (100, 50), "peer": (100, 1)}, {"ours": (200, 60), "peer": (50, 2)},
-                                            {"ours": (100, 45), "peer": (100, 3)}])
-        self.assertEqual((summary["ours"]["kept_min"], summary["ours"]["kept"], summary["ours"]["kept_max"]), (0.3, 0.45, 0.5))
+        runs = lambda *rates: [{"value": rate, "others_cores": rate / 1000} for rate in rates]
+        summary = busy.summarise(self.row, [{"ours": runs(100, 50), "peer": runs(100, 1)},
+                                            {"ours": runs(200, 600), "peer": runs(50, 2)},
+                                            {"ours": runs(100, 45), "peer": runs(100, 3)}])
+        self.assertEqual(summary["others_cores"], 0.2)
+        self.assertEqual((summary["ours"]["kept_min"], summary["ours"]["kept"], summary["ours"]["kept_max"]), (0.45, 0.5, 3))
         self.assertIn(">= 0.4 yes", busy.format_row(summary))
         self.assertAlmostEqual(summary["peer"]["kept"], 0.03)
 
@@ -96,14 +99,14 @@ class BusyTest(unittest.TestCase):
         row = dataclasses.replace(self.row, tokens=9, peer_tokens=3)
         taken = busy.measure(row, "m", {}, Engine("ours"), Engine("peer"), 2)
         self.assertEqual(runs[:4], [("ours", 9), ("ours", 9), ("peer", 9), ("peer", 3)])
-        self.assertEqual([pair["ours"] for pair in taken], [(1, 2), (7, 8)])
+        self.assertEqual([[run["value"] for run in pair["ours"]] for pair in taken], [[1, 2], [7, 8]])
 
 
 class ColdTest(unittest.TestCase):
     def summary(self, start_s, packed):
         stages = {"model_open_s": 0.02, "engine_open_s": 0.01, "ttft_s": 0.07}
-        times = {"ours": {"start_s": start_s, "open_s": 0.02, "raw": stages}, "peer": {"start_s": 0.2, "open_s": 0.1}, "read_s": 0.03,
-                 "prefill_s": 0.07}
+        times = {"ours": {"start_s": start_s, "open_s": 0.02, "raw": stages, "others_cores": 0.0},
+                 "peer": {"start_s": 0.2, "open_s": 0.1, "others_cores": 0.3}, "read_s": 0.03, "prefill_s": 0.07}
         return cold.summarise(dataclasses.replace(DECODE, kind="cold", packed=packed), [times])
 
     def test_allows_a_third_more_than_reading_and_prefill_and_15_ms(self):
@@ -114,6 +117,12 @@ class ColdTest(unittest.TestCase):
 
     def test_holds_only_a_pack_to_the_target(self):
         self.assertIn("(for a pack)", cold.format_row(self.summary(0.15, False)))
+
+    def test_tells_when_others_were_busy(self):
+        quiet = {**self.summary(0.1, True), "row": "quiet", "others_cores": 0.05}
+        lines = report.format_disturbed({"rows": [], "busy": [], "cold": [quiet, self.summary(0.1, True)]})
+        self.assertIn("runs: decode (0.30 cores).", lines[1])
+        self.assertEqual(report.format_disturbed({"rows": [], "busy": [], "cold": [quiet]}), [])
 
     def test_reads_a_file_with_more_threads_than_bytes(self):
         with tempfile.NamedTemporaryFile() as file:
