@@ -48,7 +48,8 @@ def parse_arguments():
     parser.add_argument("--most", type=int, help="leave out the points of a curve beyond this")
     parser.add_argument("--timeout", type=float, default=900, help="seconds that one measurement may take")
     parser.add_argument("--output", default="bench", help="writes OUTPUT.json and OUTPUT.md")
-    parser.add_argument("--append", action="store_true", help="keep the rows that OUTPUT.json has and that are not run now")
+    parser.add_argument("--append", action="store_true", help="keep the rows that OUTPUT.json has and that are not run now; "
+                        "add passes to the curves that DIR has")
     arguments = parser.parse_args()
     arguments.pairs = arguments.pairs or (3 if arguments.quick else 5)
     arguments.sweeps = json.loads(pathlib.Path(arguments.settings).read_text())["sweeps"] if arguments.settings else {}
@@ -150,8 +151,9 @@ def run_curves(engines, arguments, result):
             model = models.find_model(curve.model, arguments)
             if model is None:
                 raise RuntimeError(f"the model {curve.model} is not here")
-            data = scaling.measure(curve, model, engines.ours, engines.peer, arguments.pairs, arguments.most)
-            scaling.write(data, about, arguments.plots)
+            earlier = scaling.read(curve, arguments.plots) if arguments.append else None
+            for data in scaling.measure(curve, model, engines.ours, engines.peer, arguments.pairs, arguments.most, earlier):
+                scaling.write(data, about, arguments.plots)
             tables.append(scaling.format_table(data))
             print(tables[-1], file=sys.stderr)
         except (RuntimeError, OSError, subprocess.SubprocessError) as error:

@@ -146,10 +146,12 @@ class ScalingTest(unittest.TestCase):
             def times_by_context(self, _, depths, __, setting):
                 return {depth: 0.1 if setting["fa"] == "off" else 0.2 for depth in depths}
 
-        data = scaling.measure(curve, "m", Ours(), Peer(), 2, most=1000)
+        *_, data = scaling.measure(curve, "m", Ours(), Peer(), 2, most=1000)
         self.assertEqual(data["sweep"][0], ({"fa": "off"}, 100.0))
         self.assertEqual([(point["x"], point["ours"], point["peer"]) for point in data["points"]],
                          [(0, 10.0, 100.0), (100, 20.0, 100.0)])
+        *_, more = scaling.measure(curve, "m", Ours(), Peer(), 1, most=0, earlier=data)
+        self.assertEqual([len(point["pairs"]) for point in more["points"]], [3, 2])
         self.assertEqual(scaling.format_table(data).splitlines()[2], "| Inlay, ms per token | 10 | 20 |")
 
 

@@ -70,17 +70,31 @@ def _measure_once(curve, model, setting, ours, peer, points):
     return {x: (_our_value(curve, x, model, ours), 1000 * times[x]) for x in points}
 
 
-def measure(curve, model, ours, peer, pairs, most=None):
-    """What the data file holds. `most`: leave out the points beyond it."""
-    points = [x for x in curve.points if most is None or x <= most]
-    tried = _peer_setting(curve, model, peer)
-    taken = [_measure_once(curve, model, tried[0][0], ours, peer, points) for _ in range(pairs)]
+def summarise(curve, tried, passes):
+    """What the data file holds. passes: [{x: (ours, peer)}]."""
+    taken = {x: [once[x] for once in passes if x in once] for x in curve.points}
     return {
         "name": curve.name, "title": curve.title, "x_label": curve.x_label, "y_label": curve.y_label, "sweep": tried,
-        "points": [{"x": x, "ours": statistics.median(once[x][0] for once in taken),
-                    "peer": statistics.median(once[x][1] for once in taken),
-                    "pairs": [once[x] for once in taken]} for x in points],
+        "points": [{"x": x, "ours": statistics.median(ours for ours, _ in pairs),
+                    "peer": statistics.median(peer for _, peer in pairs), "pairs": pairs} for x, pairs in taken.items() if pairs],
     }
+
+
+def _earlier_passes(data):
+    """The passes of a data file, so that more can be added."""
+    most = max((len(point["pairs"]) for point in data["points"]), default=0)
+    return [{point["x"]: point["pairs"][index] for point in data["points"] if index < len(point["pairs"])}
+            for index in range(most)]
+
+
+def measure(curve, model, ours, peer, pairs, most=None, earlier=None):
+    """Yields what the data file holds after each pass. `most`: leave out the points beyond it; `earlier`: add to this."""
+    points = [x for x in curve.points if most is None or x <= most]
+    tried = earlier["sweep"] if earlier else _peer_setting(curve, model, peer)
+    passes = _earlier_passes(earlier) if earlier else []
+    for _ in range(pairs):
+        passes.append(_measure_once(curve, model, tried[0][0], ours, peer, points))
+        yield summarise(curve, tried, passes)
 
 
 def format_table(data):
@@ -100,7 +114,16 @@ def draw(folder):
     subprocess.run([python_with(DRAWING_PACKAGE), script, *files], check=True, stdout=sys.stderr)
 
 
+def _path(name, folder):
+    return pathlib.Path(folder) / f"{name}.json"
+
+
+def read(curve, folder):
+    """The data file of an earlier call; None: there is none."""
+    path = _path(curve.name, folder)
+    return json.loads(path.read_text()) if path.exists() else None
+
+
 def write(data, about, folder):
-    folder = pathlib.Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{data['name']}.json").write_text(json.dumps({**about, **data}, indent=1) + "\n")
+    pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
+    _path(data["name"], folder).write_text(json.dumps({**about, **data}, indent=1) + "\n")
