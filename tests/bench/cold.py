@@ -55,7 +55,8 @@ def summarise(row, taken):
     return {
         "row": row.name, "packed": row.packed, "ratio_median": middle(ratios), "ratio_min": min(ratios),
         "ratio_max": max(ratios),
-        "others_cores": max(times[who]["others_cores"] for times in taken for who in ("ours", "peer")), "read_s": read_s, "prefill_s": prefill_s,
+        "others_cores": max(times[who]["others_cores"] for times in taken for who in ("ours", "peer")), "read_s": read_s,
+        "prefill_s": prefill_s,
         "target_s": ALLOWED_RATIO * (read_s + prefill_s) + ALLOWED_S,
         **{f"{who}_{key}": middle(times[who][key] for times in taken) for who in ("ours", "peer")
            for key in ("start_s", "open_s")},

@@ -50,7 +50,8 @@ class OtherEnginesTest(unittest.TestCase):
                  "kernels": ""}
         earlier = {**empty, "rows": [{"row": "c", "n": 1}, {"row": "a", "n": 1}], "others": ["x"], "kernels": "k",
                    "skipped": [("a", "why"), ("d", "why")]}
-        joined = report.join(earlier, {"a", "b"}, ["a", "b", "c"], {**empty, "rows": [{"row": "b", "n": 2}, {"row": "a", "n": 2}]})
+        joined = report.join(earlier, {"a", "b"}, ["a", "b", "c"],
+                             {**empty, "rows": [{"row": "b", "n": 2}, {"row": "a", "n": 2}]})
         self.assertEqual([(summary["row"], summary["n"]) for summary in joined["rows"]], [("a", 2), ("b", 2), ("c", 1)])
         self.assertEqual((joined["skipped"], joined["others"], joined["kernels"]), ([("d", "why")], ["x"], "k"))
 

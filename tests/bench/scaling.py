@@ -76,7 +76,8 @@ def summarise(curve, tried, passes):
     return {
         "name": curve.name, "title": curve.title, "x_label": curve.x_label, "y_label": curve.y_label, "sweep": tried,
         "points": [{"x": x, "ours": statistics.median(ours for ours, _ in pairs),
-                    "peer": statistics.median(peer for _, peer in pairs), "pairs": pairs} for x, pairs in taken.items() if pairs],
+                    "peer": statistics.median(peer for _, peer in pairs), "pairs": pairs}
+                   for x, pairs in taken.items() if pairs],
     }
 
 
