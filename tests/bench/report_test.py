@@ -138,7 +138,7 @@ class ScalingTest(unittest.TestCase):
 
         class Ours:
             def measure(self, row, _):
-                return {"value": {0: 100.0, 100: 50.0}[row.prompt]}
+                return {"value": {0: 100.0, 100: 50.0}[row.prompt], "others_cores": row.prompt / 1000}
 
         class Peer:
             def settings(self, _):
@@ -153,7 +153,9 @@ class ScalingTest(unittest.TestCase):
                          [(0, 10.0, 100.0), (100, 20.0, 100.0)])
         *_, more = scaling.measure(curve, "m", Ours(), Peer(), 1, most=0, earlier=data)
         self.assertEqual([len(point["pairs"]) for point in more["points"]], [3, 2])
-        self.assertEqual(scaling.format_table(data).splitlines()[2], "| Inlay, ms per token | 10 | 20 |")
+        lines = scaling.format_table(data).splitlines()
+        self.assertEqual(lines[2], "| Inlay, ms per token | 10 | 20 |")
+        self.assertTrue(lines[4].endswith("| 0.00 | 0.10 |"))
 
 
 class ChildTest(unittest.TestCase):

@@ -57,26 +57,27 @@ def _peer_setting(curve, model, peer):
     return sorted(tried, key=lambda pair: pair[1])
 
 
-def _our_value(curve, x, model, ours):
-    rate = ours.measure(curve.row(x), model)["value"]
-    return rate if curve.kind == "streams" else 1000 / rate
-
-
 def _measure_once(curve, model, setting, ours, peer, points):
-    """{x: (ours, peer)}: side by side at each point where the peer can start there, else one after the other."""
-    if curve.kind == "streams":
-        return {x: (_our_value(curve, x, model, ours), peer.measure(curve.row(x), model, setting)["value"]) for x in points}
-    times = peer.times_by_context(model, points, curve.tokens, setting)
-    return {x: (_our_value(curve, x, model, ours), 1000 * times[x]) for x in points}
+    """{x: (ours, peer, cores that others kept busy)}. Where the peer can start at a point, the two are neighbours in time."""
+    taken = {}
+    times = peer.times_by_context(model, points, curve.tokens, setting) if curve.kind == "context" else {}
+    for x in points:
+        run = ours.measure(curve.row(x), model)
+        if curve.kind == "context":
+            taken[x] = (1000 / run["value"], 1000 * times[x], run["others_cores"])
+        else:
+            other = peer.measure(curve.row(x), model, setting)
+            taken[x] = (run["value"], other["value"], max(run["others_cores"], other["others_cores"]))
+    return taken
 
 
 def summarise(curve, tried, passes):
-    """What the data file holds. passes: [{x: (ours, peer)}]."""
+    """What the data file holds. passes: as _measure_once returns them."""
     taken = {x: [once[x] for once in passes if x in once] for x in curve.points}
     return {
         "name": curve.name, "title": curve.title, "x_label": curve.x_label, "y_label": curve.y_label, "sweep": tried,
-        "points": [{"x": x, "ours": statistics.median(ours for ours, _ in pairs),
-                    "peer": statistics.median(peer for _, peer in pairs), "pairs": pairs}
+        "points": [{"x": x, "ours": statistics.median(pair[0] for pair in pairs),
+                    "peer": statistics.median(pair[1] for pair in pairs), "pairs": pairs}
                    for x, pairs in taken.items() if pairs],
     }
 
@@ -105,6 +106,8 @@ def format_table(data):
              [f"Inlay, {data['y_label']}", *(cell(point["ours"]) for point in data["points"])],
              [f"llama.cpp, {data['y_label']}", *(cell(point["peer"]) for point in data["points"])]]
     lines.insert(1, ["---"] * len(lines[0]))
+    lines.append(["cores that other processes kept busy, at worst",
+                  *(f"{max(pair[2] for pair in point['pairs']):.2f}" for point in data["points"])])
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
