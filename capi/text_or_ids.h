@@ -13,8 +13,8 @@
 namespace llm {
 
 // text or ids, parse_special and priority, of an llm_score_request or llm_embed_request.
-template <typename Struct, typename Spec>
-absl::Status ReadTextOrIds(absl::string_view call, const Struct& c, Spec* spec) {
+template <typename Struct>
+absl::Status ReadTextOrIds(absl::string_view call, const Struct& c, TextSpec* spec) {
   LLM_RETURN_IF_ERROR(CheckArray("text", c.text.data, c.text.size));
   LLM_RETURN_IF_ERROR(CheckArray("ids", c.ids, c.num_ids));
   if ((c.text.data != nullptr) == (c.ids != nullptr)) {

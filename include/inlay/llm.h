@@ -13,8 +13,8 @@
  *           the library does not know is LLM_INVALID_ARGUMENT; a bit of `set`, LLM_UNIMPLEMENTED.
  * Strings   UTF-8, pointer and size. Inputs are copied before return.
  * Threads   Every call is safe from any thread, except where its comment narrows that.
- * Signals   The library installs no handler. Its threads block all but SIGPROF and those that mean a fault of
- *           their own.
+ * Signals   The library installs no handler. Its threads block all but SIGPROF, SIGABRT and those that mean a
+ *           fault of their own.
  * Fork      A child process must not use handles made before the fork; it may open its own.
  * Targets   64-bit; offsets are the same on all.
  * Stability Within an ABI major nothing is removed, renumbered or reordered; things are only appended.
@@ -590,8 +590,9 @@ static inline void llm_request_init(llm_request* request) {
 }
 
 /* Takes the prompt in. LLM_OK: *id is set and exactly one FINISHED event will follow; any other
- * status: neither. LLM_RESOURCE_EXHAUSTED: the queue is full; LLM_INVALID_ARGUMENT: among others a
- * request that can never fit, or never be queued with its choices. */
+ * status: neither. LLM_RESOURCE_EXHAUSTED: the queue is full, or the chat template took more time or
+ * memory than it may; LLM_INVALID_ARGUMENT: among others a request that can never fit, or never be
+ * queued with its choices. */
 LLM_API llm_status llm_submit(llm_engine* engine, const llm_request* request, llm_request_id* id);
 /* Takes effect within one step, on all choices. LLM_NOT_FOUND: finished long ago or never
  * submitted; harmless. */

@@ -2,6 +2,9 @@
 // out.
 #include "src/base/thread_pool.h"
 
+#include <pthread.h>
+#include <time.h>
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -21,6 +24,12 @@ void CpuRelax() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #endif
+}
+
+int64_t SteadyNs() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 }  // namespace
@@ -67,7 +76,7 @@ ThreadPool::~ThreadPool() {
 
 void ThreadPool::ParallelFor(int num_tasks, Task task) {
   if (num_tasks <= 0) return;
-  if (options_.num_threads == 1 || num_tasks == 1) {
+  if (!MayShare(num_tasks)) {
     next_task_.store(0, std::memory_order_relaxed);
     RunTasksHere(task, num_tasks, 0);
     return;
@@ -91,15 +100,49 @@ void ThreadPool::ParallelFor(int num_tasks, Task task) {
   }
   wake_.notify_all();
   RunTasksHere(task, num_tasks, 0);
-  // Every worker passes through each job once, so that `task` outlives all looks at it.
-  for (int spins = 1; num_busy_.load(std::memory_order_acquire) != 0; ++spins) {
-    // With more threads than cores the last worker may need this core.
-    if (spins % 1024 == 0) {
-      std::this_thread::yield();
-    } else {
-      CpuRelax();
-    }
+  WaitForWorkers();
+}
+
+// Jobs that are not shared are done by the caller.
+bool ThreadPool::MayShare(int num_tasks) {
+  if (options_.num_threads == 1 || num_tasks == 1) return false;
+  if (!crowd_.crowded()) return true;
+  if (SteadyNs() < crowd_.alone_until_ns()) return false;
+  crowd_.EndAlone();
+  return true;
+}
+
+// Every worker passes through each job once, so that `task` outlives all looks at it.
+void ThreadPool::WaitForWorkers() {
+  constexpr int kFewSpins = 1024;  // longer than nearly all waits: only then is it worth a clock
+  if (SpinUntilIdle(kFewSpins)) return;
+  const int64_t begin_ns = SteadyNs();
+  const int64_t cpu_begin_ns = WorkersCpuNs();
+  while (!SpinUntilIdle(kFewSpins)) {
+    std::this_thread::yield();  // with more threads than cores the last worker may need this core
   }
+  const int64_t end_ns = SteadyNs();
+  if (end_ns - begin_ns < CrowdGuard::kMinWaitNs) return;
+  crowd_.AddWait(end_ns, end_ns - begin_ns, WorkersCpuNs() - cpu_begin_ns);
+}
+
+bool ThreadPool::SpinUntilIdle(int max_spins) {
+  for (int spins = 0; spins < max_spins; ++spins) {
+    if (num_busy_.load(std::memory_order_acquire) == 0) return true;
+    CpuRelax();
+  }
+  return false;
+}
+
+int64_t ThreadPool::WorkersCpuNs() {
+  int64_t total_ns = 0;
+  for (std::thread& thread : threads_) {
+    clockid_t clock;
+    timespec time = {};
+    if (pthread_getcpuclockid(thread.native_handle(), &clock) != 0) continue;
+    if (clock_gettime(clock, &time) == 0) total_ns += time.tv_sec * 1'000'000'000 + time.tv_nsec;
+  }
+  return total_ns;
 }
 
 void ThreadPool::SetTrace(TraceRecorder* trace, const Clock* clock) {

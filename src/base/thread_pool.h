@@ -12,6 +12,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "src/base/crowd_guard.h"
 #include "src/base/hook_executor.h"
 
 namespace llm {
@@ -48,7 +49,8 @@ class ThreadPool {
 
   // Calls task(i, worker) once for each i in [0, num_tasks), in any order on any worker, and
   // returns when all are done. Tasks must not throw, nor depend on each other's running
-  // concurrently. REQUIRES: one caller at a time; not from inside a task.
+  // concurrently. REQUIRES: one caller at a time; not from inside a task. Where another program
+  // keeps our workers off their cores, the caller does without them for a while.
   void ParallelFor(int num_tasks, Task task);
 
  private:
@@ -58,11 +60,16 @@ class ThreadPool {
   void RunTasks(const Task& task, int num_tasks, int worker, OpSpan* op);
   void RunTasksHere(const Task& task, int num_tasks, int worker);
   void EndOp(int worker, OpSpan* op);
+  bool MayShare(int num_tasks);
+  void WaitForWorkers();
+  bool SpinUntilIdle(int max_spins);
+  int64_t WorkersCpuNs();
   void WaitForJob(uint32_t seen_epoch);
 
   const ThreadPoolOptions options_;
   std::unique_ptr<HookExecutor> executor_;  // null: threads_ work
   std::vector<std::thread> threads_;
+  CrowdGuard crowd_;  // the caller's
   std::mutex mutex_;
   std::condition_variable wake_;
   TraceRecorder* trace_ = nullptr;

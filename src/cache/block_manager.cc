@@ -141,7 +141,8 @@ PrefixNodeId BlockManager::Publish(PrefixNodeId node, absl::Span<const int32_t> 
   const int32_t num_full = num_computed / block_size();
   for (int32_t i = prefix_->depth(node); i < num_full; ++i) {
     const absl::Span<const int32_t> block_tokens =
-        tokens.subspan(static_cast<size_t>(i * block_size()), static_cast<size_t>(block_size()));
+        tokens.subspan(static_cast<size_t>(i) * static_cast<size_t>(block_size()),
+                       static_cast<size_t>(block_size()));
     PrefixNodeId child = prefix_->FindChild(node, block_tokens);
     if (child == kNoPrefixNode) {
       if (!EnsureFreeNode()) return node;

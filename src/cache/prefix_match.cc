@@ -22,8 +22,9 @@ PrefixMatch PrefixCache::Match(PrefixNodeId root, absl::Span<const int32_t> toke
   std::vector<int32_t> run(windows_.size(), 0);  // present blocks that end at the current node
   PrefixNodeId node = root;
   for (int32_t depth = 1; depth <= max_tokens / block_size_; ++depth) {
-    node = FindChild(node, tokens.subspan(static_cast<size_t>((depth - 1) * block_size_),
-                                          static_cast<size_t>(block_size_)));
+    node = FindChild(
+        node, tokens.subspan(static_cast<size_t>(depth - 1) * static_cast<size_t>(block_size_),
+                             static_cast<size_t>(block_size_)));
     if (node == kNoPrefixNode) break;
     bool full_groups = true;
     bool window_groups = true;

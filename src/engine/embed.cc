@@ -29,12 +29,7 @@ void EmbedSink::Finish() {
 
 absl::StatusOr<std::vector<float>> Engine::Embed(const EmbedSpec& embed) {
   LLM_RETURN_IF_ERROR(CheckMayWait("embed"));
-  RequestSpec spec;
-  spec.prompt_kind = embed.prompt_kind;
-  spec.text = embed.text;
-  spec.prompt_ids = embed.ids;
-  spec.parse_special = embed.parse_special;
-  spec.priority = embed.priority;
+  RequestSpec spec = RequestOf(embed);
   spec.embed = std::make_shared<EmbedSink>(embed.pooling, embed.normalize, parts_.text.hidden_size);
   uint64_t id = 0;
   LLM_RETURN_IF_ERROR(SubmitAndWait(&spec, &id));

@@ -12,14 +12,9 @@ namespace llm {
 
 enum class Pooling { kMean, kLast };
 
-struct EmbedSpec {
-  PromptKind prompt_kind = PromptKind::kNone;  // not kChat
-  absl::string_view text;
-  absl::Span<const int32_t> ids;
-  bool parse_special = false;
+struct EmbedSpec : TextSpec {
   Pooling pooling = Pooling::kMean;
   bool normalize = true;  // to length 1
-  int32_t priority = 0;
 };
 
 // What an embedded request collects: written by the engine thread, read by the caller once FINISHED

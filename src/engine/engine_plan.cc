@@ -86,8 +86,10 @@ absl::StatusOr<EnginePlan> PlanEngine(const ModelConfig& config, const KernelTab
                                       int64_t available_bytes) {
   LLM_RETURN_IF_ERROR(CheckOptions(options));
   EnginePlan plan;
-  plan.num_threads =
-      options.num_threads != 0 ? static_cast<int>(options.num_threads) : UsableCores();
+  plan.num_threads = static_cast<int>(options.num_threads);
+  if (plan.num_threads == 0) {
+    LLM_ASSIGN_OR_RETURN(plan.num_threads, UsableCores());
+  }
   plan.calibrate = options.max_step_tokens == 0;
   RunnerOptions& runner = plan.runner;
   runner.kv_dtype = options.kv_dtype;

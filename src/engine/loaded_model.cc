@@ -76,7 +76,10 @@ absl::Status LoadedModel::LoadWeights(const WeightSource& source, const ModelOpt
   LLM_RETURN_IF_ERROR(CheckCpus(options.host.cpu_ids));
   HookFault hook_fault;
   ThreadPoolOptions threads;
-  threads.num_threads = options.num_threads > 0 ? options.num_threads : UsableCores();
+  threads.num_threads = options.num_threads;
+  if (options.num_threads <= 0) {
+    LLM_ASSIGN_OR_RETURN(threads.num_threads, UsableCores());
+  }
   threads.cpu_ids = options.host.cpu_ids;
   threads.executor = options.host.executor;
   threads.fault = &hook_fault;

@@ -54,14 +54,18 @@ absl::StatusOr<MemoryPlan> PlanMemory(std::unique_ptr<ModelFile> file, const Mod
   LLM_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(*source));
   LLM_RETURN_IF_ERROR(CheckVocabulary(where, *tokenizer, config.vocab_size));
   LLM_ASSIGN_OR_RETURN(const KernelTable* kernels, FindKernels(model.kernels));
-  const int threads = model.num_threads > 0 ? model.num_threads : UsableCores();
+  int threads = model.num_threads;
+  if (threads <= 0) {
+    LLM_ASSIGN_OR_RETURN(threads, UsableCores());
+  }
   LLM_ASSIGN_OR_RETURN(const LoadBytes load, PlanLoad(*source, config, *kernels, threads));
   LLM_RETURN_IF_ERROR(CheckLimit(model, load));
   plan.weights_bytes = load.weights;
   plan.loading_bytes = load.staging;
   // The engine will find the model's memory taken.
   const int64_t taken = static_cast<int64_t>(plan.weights_bytes + plan.tokenizer_bytes);
-  const int64_t available = std::max<int64_t>(0, AvailableMemoryBytes() - taken);
+  LLM_ASSIGN_OR_RETURN(const int64_t free_bytes, AvailableMemoryBytes());
+  const int64_t available = std::max<int64_t>(0, free_bytes - taken);
   LLM_ASSIGN_OR_RETURN(const EnginePlan sized,
                        PlanEngine(config, *kernels, model.float_activations, engine, available));
   plan.kv_bytes = sized.kv_bytes;

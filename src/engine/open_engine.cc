@@ -81,7 +81,7 @@ EngineOptions MakeEngineOptions(const EnginePlan& plan, const OpenOptions& optio
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Engine>> OpenEngine(std::shared_ptr<const LoadedModel> model,
+absl::StatusOr<std::unique_ptr<Engine>> OpenEngine(const std::shared_ptr<const LoadedModel>& model,
                                                    const OpenOptions& options) {
   const ScopedFloatState float_state;
   if (model->header_only()) {
@@ -91,7 +91,7 @@ absl::StatusOr<std::unique_ptr<Engine>> OpenEngine(std::shared_ptr<const LoadedM
   const SteadyClock steady;  // what opening costs is measured in real time, whatever the host's is
   const int64_t start_ns = steady.NowNs();
   const Model& weights = model->model();
-  const int64_t available = AvailableMemoryBytes();
+  LLM_ASSIGN_OR_RETURN(const int64_t available, AvailableMemoryBytes());
   LLM_ASSIGN_OR_RETURN(EnginePlan plan, PlanEngine(weights.config, *weights.kernels,
                                                    model->float_activations(), options, available));
   auto foundation = std::make_shared<Foundation>();

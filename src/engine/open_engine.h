@@ -36,7 +36,7 @@ struct OpenOptions {
 };
 
 // INVALID_ARGUMENT naming the option; RESOURCE_EXHAUSTED: memory, or threads.
-absl::StatusOr<std::unique_ptr<Engine>> OpenEngine(std::shared_ptr<const LoadedModel> model,
+absl::StatusOr<std::unique_ptr<Engine>> OpenEngine(const std::shared_ptr<const LoadedModel>& model,
                                                    const OpenOptions& options);
 
 }  // namespace llm

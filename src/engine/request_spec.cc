@@ -92,6 +92,16 @@ absl::Status CheckPromptLogprobs(int32_t count) {
 
 }  // namespace
 
+RequestSpec RequestOf(const TextSpec& text) {
+  RequestSpec spec;
+  spec.prompt_kind = text.prompt_kind;
+  spec.text = text.text;
+  spec.prompt_ids = text.ids;
+  spec.parse_special = text.parse_special;
+  spec.priority = text.priority;
+  return spec;
+}
+
 absl::Status ValidateSpec(const RequestSpec& spec, const ModelText& model) {
   LLM_RETURN_IF_ERROR(CheckPrompt(spec, model.vocab_size));
   LLM_RETURN_IF_ERROR(CheckSampling(spec.sampling));

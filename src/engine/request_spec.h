@@ -56,6 +56,17 @@ struct RequestSpec {
   std::shared_ptr<PinTicket> pin;
 };
 
+// A text that is computed and not continued.
+struct TextSpec {
+  PromptKind prompt_kind = PromptKind::kNone;  // not kChat
+  absl::string_view text;                      // kText
+  absl::Span<const int32_t> ids;               // kIds
+  bool parse_special = false;
+  int32_t priority = 0;
+};
+
+RequestSpec RequestOf(const TextSpec& text);
+
 // INVALID_ARGUMENT naming the field, as llm_request calls it.
 absl::Status ValidateSpec(const RequestSpec& spec, const ModelText& model);
 

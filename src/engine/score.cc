@@ -46,12 +46,7 @@ void ScoreSink::Abandon() {
 
 absl::StatusOr<std::vector<float>> Engine::Score(const ScoreSpec& score) {
   LLM_RETURN_IF_ERROR(CheckMayWait("score"));
-  RequestSpec spec;
-  spec.prompt_kind = score.prompt_kind;
-  spec.text = score.text;
-  spec.prompt_ids = score.ids;
-  spec.parse_special = score.parse_special;
-  spec.priority = score.priority;
+  RequestSpec spec = RequestOf(score);
   spec.score = std::make_shared<ScoreSink>(score.first, score.handler);
   uint64_t id = 0;
   LLM_RETURN_IF_ERROR(SubmitAndWait(&spec, &id));

@@ -27,13 +27,8 @@ struct ScoreHandler {
   void* user_data = nullptr;
 };
 
-struct ScoreSpec {
-  PromptKind prompt_kind = PromptKind::kNone;  // not kChat
-  absl::string_view text;
-  absl::Span<const int32_t> ids;
-  bool parse_special = false;
+struct ScoreSpec : TextSpec {
   int64_t first = 1;  // position of the first token that is scored
-  int32_t priority = 0;
   ScoreHandler handler;
 };
 

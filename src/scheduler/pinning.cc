@@ -49,6 +49,7 @@ absl::Status SchedulerImpl::PinPrefix(const Sequence& sequence, uint64_t pin_id)
     return absl::ResourceExhaustedError("prefix: the prefix cache has no room for its blocks");
   }
   std::vector<int64_t> max_pinned;
+  max_pinned.reserve(static_cast<size_t>(blocks_.num_groups()));
   for (int g = 0; g < blocks_.num_groups(); ++g) max_pinned.push_back(MaxPinnedBlocks(g));
   absl::Status status = blocks_.Pin(sequence.prefix_node, sequence.block_tables, max_pinned);
   if (status.ok()) pins_.push_back({pin_id, sequence.prefix_node});

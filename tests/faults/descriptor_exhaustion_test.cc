@@ -71,21 +71,30 @@ TEST_F(DescriptorExhaustionTest, OpensThatNeedAFileSayThatNoneIsLeft) {
   const std::string& path = TinyModelPath();
   const int own = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   ASSERT_GE(own, 0);
+  llm_engine* engine = nullptr;
+  ASSERT_EQ(OpenTinyEngine(model_, LLM_DRIVE_THREADS, &engine), LLM_OK) << llm_last_error();
   {
     const ScopedDescriptorFault fault;
     llm_model* model = nullptr;
     EXPECT_EQ(OpenTinyModel(&model), LLM_RESOURCE_EXHAUSTED) << llm_last_error();
     EXPECT_EQ(model, nullptr);
     EXPECT_NE(std::strstr(llm_last_error(), "open files"), nullptr) << llm_last_error();
-    llm_engine* engine = nullptr;
-    ASSERT_EQ(OpenTinyEngine(model_, LLM_DRIVE_THREADS, &engine), LLM_OK) << llm_last_error();
+    llm_engine* refused = nullptr;
+    EXPECT_EQ(OpenTinyEngine(model_, LLM_DRIVE_THREADS, &refused), LLM_RESOURCE_EXHAUSTED)
+        << "which limits hold, it cannot read";
+    EXPECT_NE(std::strstr(llm_last_error(), "/proc"), nullptr) << llm_last_error();
     EXPECT_EQ(llm_trace_start(engine, "/dev/null", 9), LLM_RESOURCE_EXHAUSTED) << llm_last_error();
     Answer answer;
     EXPECT_EQ(AskOnce(engine, LLM_DRIVE_THREADS, &answer), LLM_OK) << "after the refused trace";
-    EXPECT_EQ(llm_engine_close(engine), LLM_OK);
-    EXPECT_EQ(llm_model_open_fd(own, 0, 0, nullptr, &model), LLM_OK) << llm_last_error();
+    llm_model_options options;
+    llm_model_options_init(&options);
+    EXPECT_EQ(llm_model_open_fd(own, 0, 0, &options, &model), LLM_RESOURCE_EXHAUSTED)
+        << "how many cores it may use, it cannot read";
+    options.num_threads = 1;
+    EXPECT_EQ(llm_model_open_fd(own, 0, 0, &options, &model), LLM_OK) << llm_last_error();
     llm_model_release(model);
   }
+  EXPECT_EQ(llm_engine_close(engine), LLM_OK);
   close(own);
 }
 

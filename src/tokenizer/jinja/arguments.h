@@ -16,7 +16,7 @@ class Bound {
   bool Has(size_t i) const { return values_[i] != nullptr; }
   // REQUIRES: Has(i).
   const Value& operator[](size_t i) const { return *values_[i]; }
-  Value Or(size_t i, Value fallback) const { return Has(i) ? *values_[i] : fallback; }
+  Value Or(size_t i, const Value& fallback) const { return Has(i) ? *values_[i] : fallback; }
   bool TruthOr(size_t i, bool fallback) const { return Has(i) ? values_[i]->Truth() : fallback; }
 
   // INVALID_ARGUMENT when the argument is there and of another kind.

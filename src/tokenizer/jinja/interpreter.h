@@ -52,7 +52,7 @@ class Interpreter {
   absl::Status ExecuteFilterBlock(const FilterBlockStatement& block);
   absl::Status ExecuteScope(const ScopeStatement& scope);
   absl::StatusOr<std::shared_ptr<const Sequence>> FilterItems(
-      const ForStatement& statement, std::shared_ptr<const Sequence> items);
+      const ForStatement& statement, const std::shared_ptr<const Sequence>& items);
   absl::Status RunLoop(const ForStatement& statement, const Value& iterated, size_t depth);
   absl::Status RunRounds(const ForStatement& statement, const std::shared_ptr<Loop>& loop);
   absl::StatusOr<Value> CaptureBody(const Body& body);

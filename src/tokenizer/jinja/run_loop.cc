@@ -83,7 +83,7 @@ absl::Status Interpreter::ExecuteFor(const ForStatement& statement) {
 }
 
 absl::StatusOr<std::shared_ptr<const Sequence>> Interpreter::FilterItems(
-    const ForStatement& statement, std::shared_ptr<const Sequence> items) {
+    const ForStatement& statement, const std::shared_ptr<const Sequence>& items) {
   auto kept = std::make_shared<Sequence>();
   kept->depth = items->depth;
   LLM_RETURN_IF_ERROR(runtime_.budget().ChargeBytes(items->items.size() * 2 * sizeof(Value)));

@@ -23,7 +23,8 @@ class SystemLimitsTest : public testing::Test {
     std::filesystem::create_directories(full.parent_path());
     std::ofstream(full) << text;
   }
-  int64_t Available() const { return AvailableMemoryBytes(root_); }
+  int64_t Available() const { return AvailableMemoryBytes(root_).value_or(-1); }
+  int Cores() const { return UsableCores(root_).value_or(-1); }
 
   std::string root_;
 };
@@ -62,24 +63,24 @@ TEST_F(SystemLimitsTest, ReadsVersionOneGroups) {
   EXPECT_EQ(Available(), 5000);
 }
 
-TEST_F(SystemLimitsTest, ThereIsAlwaysACore) { EXPECT_GE(UsableCores(), 1); }
+TEST_F(SystemLimitsTest, ThereIsAlwaysACore) { EXPECT_GE(UsableCores().value(), 1); }
 
 TEST_F(SystemLimitsTest, AQuotaOfEitherVersionLimitsTheCores) {
-  const int cores = UsableCores(root_);  // by affinity alone
+  const int cores = Cores();  // by affinity alone
   ASSERT_GE(cores, 1);
   Write("/proc/self/cgroup", "5:cpu,cpuacct:/x/y\n0::/z\n");
   Write("/sys/fs/cgroup/cpu/x/y/cpu.cfs_quota_us", "-1\n");
   Write("/sys/fs/cgroup/cpu/x/y/cpu.cfs_period_us", "100000\n");
-  EXPECT_EQ(UsableCores(root_), cores) << "no quota";
+  EXPECT_EQ(Cores(), cores) << "no quota";
   Write("/sys/fs/cgroup/cpu/x/cpu.cfs_quota_us", "150000\n");
   Write("/sys/fs/cgroup/cpu/x/cpu.cfs_period_us", "100000\n");
-  EXPECT_EQ(UsableCores(root_), 1) << "the parent group's";
+  EXPECT_EQ(Cores(), 1) << "the parent group's";
   Write("/sys/fs/cgroup/cpu/x/cpu.cfs_quota_us", "1000\n");
-  EXPECT_EQ(UsableCores(root_), 1) << "less than a core";
+  EXPECT_EQ(Cores(), 1) << "less than a core";
   Write("/sys/fs/cgroup/cpu/x/cpu.cfs_period_us", "0\n");
-  EXPECT_EQ(UsableCores(root_), cores) << "nonsense limits nothing";
+  EXPECT_EQ(Cores(), cores) << "nonsense limits nothing";
   Write("/sys/fs/cgroup/z/cpu.max", "100000 100000\n");
-  EXPECT_EQ(UsableCores(root_), 1);
+  EXPECT_EQ(Cores(), 1);
 }
 
 }  // namespace
