@@ -5,6 +5,18 @@
 
 namespace bench {
 
+llm_engine_options EngineOptions(const Flags& flags, const Capacity& capacity) {
+  llm_engine_options options = tools::EngineOptions(flags.open);
+  options.drive = flags.manual_drive ? LLM_DRIVE_MANUAL : LLM_DRIVE_THREADS;
+  options.max_sequences = capacity.sequences;
+  // Room for every sequence to its end, with the partly filled last block of each, so that none is
+  // preempted; 256 tokens more, since the engine may keep a few blocks to itself.
+  const uint64_t spare_tokens = 2 * std::max(flags.open.block_size, 16u);
+  options.kv_tokens = capacity.sequences * (capacity.tokens_per_sequence + spare_tokens) +
+                      capacity.extra_tokens + 256;
+  return options;
+}
+
 Client::Client(const Flags& flags, const Capacity& capacity)
     : manual_drive_(flags.manual_drive), random_state_(flags.seed) {
   OpenModel(flags);
@@ -19,14 +31,7 @@ void Client::OpenModel(const Flags& flags) {
 }
 
 void Client::OpenEngine(const Flags& flags, const Capacity& capacity) {
-  llm_engine_options options = tools::EngineOptions(flags.open);
-  options.drive = manual_drive_ ? LLM_DRIVE_MANUAL : LLM_DRIVE_THREADS;
-  options.max_sequences = capacity.sequences;
-  // Room for every sequence to its end, with the partly filled last block of each, so that none is
-  // preempted; 256 tokens more, since the engine may keep a few blocks to itself.
-  const uint64_t spare_tokens = 2 * std::max(flags.open.block_size, 16u);
-  options.kv_tokens = capacity.sequences * (capacity.tokens_per_sequence + spare_tokens) +
-                      capacity.extra_tokens + 256;
+  const llm_engine_options options = EngineOptions(flags, capacity);
   const Clock::time_point begin = Clock::now();
   Check(inlay::Engine::Open(model_, &options, &engine_));
   engine_open_s_ = Seconds(Clock::now() - begin);

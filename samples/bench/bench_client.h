@@ -37,6 +37,9 @@ struct Capacity {
   uint64_t extra_tokens = 0;
 };
 
+// The options of the engine that a Client opens. Strings in them are borrowed from `flags`.
+llm_engine_options EngineOptions(const Flags& flags, const Capacity& capacity);
+
 class Client {
  public:
   Client(const Flags& flags, const Capacity& capacity);

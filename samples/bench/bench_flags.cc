@@ -14,6 +14,7 @@ void AddFlags(Flags* flags, bool* no_warm_up, tools::FlagTable* table) {
   table->Add("--streams", "for streams and arrival (1)", &flags->streams);
   table->Add("--arrival-tokens", "arrival: the late prompt (3000)", &flags->arrival_tokens);
   table->Add("--repeat", "runs, one line each (1)", &flags->repeat);
+  table->Add("--plan", "print the memory that it would take, and run nothing", &flags->plan);
   table->Add("--seed", "of the prompts (1)", &flags->seed);
   table->Add("--manual-drive", "steps run on the polling thread", &flags->manual_drive);
   table->Add("--no-warm-up", "measure the first request too", no_warm_up);

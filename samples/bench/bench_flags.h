@@ -20,6 +20,7 @@ struct Flags {
   unsigned repeat = 1;
   uint64_t seed = 1;
   bool warm_up = true;
+  bool plan = false;          // say what memory it would take, and run nothing
   bool manual_drive = false;  // steps run on the polling thread: one token of each stream at a time
 };
 

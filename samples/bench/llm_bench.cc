@@ -47,10 +47,37 @@ void Print(const bench::Flags& flags, const bench::Client& client, const bench::
   std::fflush(stdout);
 }
 
+// What this workload's model and engine are to take, in the same words as llm_memory_plan.
+void PrintPlan(const bench::Flags& flags) {
+  llm_model_source source;
+  llm_model_source_init(&source);
+  source.kind = LLM_SOURCE_PATH;
+  source.path = inlay::String(flags.open.model);
+  const llm_model_options model_options = tools::ModelOptions(flags.open);
+  const llm_engine_options options = bench::EngineOptions(flags, bench::CapacityFor(flags));
+  llm_memory_plan plan;
+  llm_memory_plan_init(&plan);
+  tools::Check(llm_plan(&source, &model_options, &options, &plan));
+  const auto print = [](const char* name, uint64_t bytes, const char* end) {
+    std::printf("\"%s_bytes\": %llu%s", name, static_cast<unsigned long long>(bytes), end);
+  };
+  std::printf("{");
+  print("weights", plan.weights_bytes, ", ");
+  print("loading", plan.loading_bytes, ", ");
+  print("tokenizer", plan.tokenizer_bytes, ", ");
+  print("kv", plan.kv_bytes, ", ");
+  print("workspace", plan.workspace_bytes, ", ");
+  print("event", plan.event_bytes, "}\n");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const bench::Flags flags = bench::ParseFlags(argc, argv);
+  if (flags.plan) {
+    PrintPlan(flags);
+    return 0;
+  }
   bench::Client client(flags, bench::CapacityFor(flags));
   const tools::MetricsExport metrics(flags.metrics, client.engine());
   if (flags.warm_up) bench::WarmUp(&client);

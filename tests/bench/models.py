@@ -13,14 +13,16 @@ def cache_folder():
     return pathlib.Path(os.environ.get("INLAY_CACHE") or pathlib.Path(base) / "inlay")
 
 
-def _python_with_gguf():
-    """An interpreter that has the package gguf: a venv in the cache, made once."""
-    folder = cache_folder() / "bench-venv"
+def python_with(package, venv_name="bench-venv"):
+    """An interpreter that has the package (`name` or `name==version`): a venv in the cache, which keeps what it has."""
+    folder = cache_folder() / venv_name
     python = folder / "bin" / "python"
-    if not python.exists() or subprocess.run([python, "-c", "import gguf"], capture_output=True).returncode:
-        print(f"installing {GGUF_PACKAGE} into {folder}", file=sys.stderr)
-        venv.create(folder, with_pip=True, clear=True)
-        subprocess.run([python, "-m", "pip", "install", "-q", GGUF_PACKAGE], check=True)
+    module = package.split("==")[0].replace("-", "_")
+    if not python.exists():
+        venv.create(folder, with_pip=True)
+    if subprocess.run([python, "-c", f"import {module}"], capture_output=True).returncode:
+        print(f"installing {package} into {folder}", file=sys.stderr)
+        subprocess.run([python, "-m", "pip", "install", "-q", package], check=True, stdout=sys.stderr)
     return python
 
 
@@ -29,7 +31,7 @@ def _synthetic(kind):
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         script = pathlib.Path(__file__).with_name("make_synthetic.py")
-        subprocess.run([_python_with_gguf(), script, "--type", kind, path], check=True)
+        subprocess.run([python_with(GGUF_PACKAGE), script, "--type", kind, path], check=True)
     return path
 
 

