@@ -106,11 +106,11 @@ class PercentFormatter {
     spec.align = '>';
     if (has('0')) {
       spec.align = '=';
-      spec.fill = "0";
+      spec.fill.assign(1, '0');
     }
     if (has('-')) {
       spec.align = '<';
-      spec.fill = " ";
+      spec.fill.assign(1, ' ');
     }
     return spec;
   }
@@ -124,7 +124,7 @@ class PercentFormatter {
       spec.type = 's';
     }
     if (spec.type == 's' && spec.fill == "0") {
-      spec.fill = " ";
+      spec.fill.assign(1, ' ');
       spec.align = '>';
     }
     if (spec.type == 'd' && value.IsFloat() && value.number() > -9e18 && value.number() < 9e18) {

@@ -127,7 +127,7 @@ absl::StatusOr<FormatSpec> ParseFormatSpec(absl::string_view text) {
   char mark = '\0';
   spec.alternate = TakeChar(&text, "#", &mark);
   if (TakeChar(&text, "0", &mark) && spec.align == '\0') {
-    spec.fill = "0";
+    spec.fill.assign(1, '0');
     spec.align = '=';
   }
   LLM_ASSIGN_OR_RETURN(spec.width, TakeNumber(&text, 0));
