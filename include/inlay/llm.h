@@ -614,9 +614,9 @@ static inline void llm_request_init(llm_request* request) {
 }
 
 /* Takes the prompt in. LLM_OK: *id is set and exactly one FINISHED event will follow; any other
- * status: neither. LLM_RESOURCE_EXHAUSTED: the queue is full, or the chat template took more time or
- * memory than it may; LLM_INVALID_ARGUMENT: among others a request that can never fit, or never be
- * queued with its choices. */
+ * status: neither. LLM_RESOURCE_EXHAUSTED: the queue is full, or the chat template took more time
+ * or memory than it may; LLM_INVALID_ARGUMENT: among others a request that can never fit, or never
+ * be queued with its choices. */
 LLM_API llm_status llm_submit(llm_engine* engine, const llm_request* request, llm_request_id* id);
 /* Takes effect within one step, on all choices. LLM_NOT_FOUND: finished long ago or never
  * submitted; harmless. */
