@@ -8,51 +8,43 @@
 namespace {
 
 struct Flags {
-  std::string model, output, verify, kernels;
-  unsigned threads = 0;
+  tools::OpenFlags open;
+  std::string output, verify;
   bool quiet = false;
 };
 
 Flags ParseFlags(int argc, char** argv) {
   Flags flags;
   tools::FlagTable table("(MODEL OUT.llmpack | --verify PACK) [flag ...]");
-  table.Add("--model", "GGUF file", &flags.model);
+  table.Add("--model", "GGUF file", &flags.open.model);
   table.Add("--output", "where the pack goes; what was there is replaced once it is whole",
             &flags.output);
   table.SetPositionals({"--model", "--output"});
   table.Add("--verify", "a pack whose checksums are computed and compared", &flags.verify);
   table.Add("--kernels", "avx512, avx2, generic, reference; default: the fastest, as at open",
-            &flags.kernels);
-  table.Add("--threads", "default: all cores", &flags.threads);
+            &flags.open.kernels);
+  table.Add("--threads", "default: all cores", &flags.open.threads);
   table.Add("--quiet", "says nothing but what is wrong", &flags.quiet);
   table.Parse(argc, argv);
-  const bool packs = !flags.model.empty() || !flags.output.empty();
+  const bool packs = !flags.open.model.empty() || !flags.output.empty();
   if (packs == !flags.verify.empty()) table.FailUsage("either MODEL OUT.llmpack or --verify PACK");
-  if (packs && (flags.model.empty() || flags.output.empty()))
+  if (packs && (flags.open.model.empty() || flags.output.empty()))
     table.FailUsage("MODEL and OUT.llmpack go together");
   return flags;
-}
-
-llm_model_options Options(const Flags& flags) {
-  llm_model_options options;
-  llm_model_options_init(&options);
-  options.num_threads = flags.threads;
-  options.kernels = inlay::String(flags.kernels);
-  return options;
 }
 
 void Pack(const Flags& flags) {
   llm_model_source source;
   llm_model_source_init(&source);
   source.kind = LLM_SOURCE_PATH;
-  source.path = inlay::String(flags.model);
-  const llm_model_options options = Options(flags);
+  source.path = inlay::String(flags.open.model);
+  const llm_model_options options = tools::ModelOptions(flags.open);
   tools::Check(inlay::SaveModel(source, &options, flags.output));
   if (!flags.quiet) std::printf("%s: packed\n", flags.output.c_str());
 }
 
 void Verify(const Flags& flags) {
-  llm_model_options options = Options(flags);
+  llm_model_options options = tools::ModelOptions(flags.open);
   options.verify_pack = LLM_ON;
   inlay::Model model;
   tools::Check(inlay::Model::Open(flags.verify, &options, &model));

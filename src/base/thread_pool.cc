@@ -26,12 +26,6 @@ void CpuRelax() {
 #endif
 }
 
-int64_t SteadyNs() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ThreadPool>> ThreadPool::Create(const ThreadPoolOptions& options) {
@@ -107,7 +101,7 @@ void ThreadPool::ParallelFor(int num_tasks, Task task) {
 bool ThreadPool::MayShare(int num_tasks) {
   if (options_.num_threads == 1 || num_tasks == 1) return false;
   if (!crowd_.crowded()) return true;
-  if (SteadyNs() < crowd_.alone_until_ns()) return false;
+  if (SteadyClock().NowNs() < crowd_.alone_until_ns()) return false;
   crowd_.EndAlone();
   return true;
 }
@@ -116,12 +110,12 @@ bool ThreadPool::MayShare(int num_tasks) {
 void ThreadPool::WaitForWorkers() {
   constexpr int kFewSpins = 1024;  // longer than nearly all waits: only then is it worth a clock
   if (SpinUntilIdle(kFewSpins)) return;
-  const int64_t begin_ns = SteadyNs();
+  const int64_t begin_ns = SteadyClock().NowNs();
   const int64_t cpu_begin_ns = WorkersCpuNs();
   while (!SpinUntilIdle(kFewSpins)) {
     std::this_thread::yield();  // with more threads than cores the last worker may need this core
   }
-  const int64_t end_ns = SteadyNs();
+  const int64_t end_ns = SteadyClock().NowNs();
   if (end_ns - begin_ns < CrowdGuard::kMinWaitNs) return;
   crowd_.AddWait(end_ns, end_ns - begin_ns, WorkersCpuNs() - cpu_begin_ns);
 }
