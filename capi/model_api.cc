@@ -1,4 +1,7 @@
 // llm_model_*: opening, releasing, asking.
+#include <utility>
+
+#include "absl/functional/function_ref.h"
 #include "capi/boundary.h"
 #include "capi/handles.h"
 #include "capi/strings.h"
@@ -10,13 +13,14 @@
 namespace llm {
 namespace {
 
-absl::Status Open(absl::StatusOr<std::unique_ptr<ModelFile>> file, const llm_model_options* options,
-                  llm_model** model) {
-  LLM_RETURN_IF_ERROR(file.status());
+using Opener = absl::FunctionRef<absl::StatusOr<std::unique_ptr<ModelFile>>(const LoaderLimits&)>;
+
+absl::Status Open(Opener open_file, const llm_model_options* options, llm_model** model) {
   ModelOptions translated;
   LLM_RETURN_IF_ERROR(TranslateModelOptions(options, &translated));
+  LLM_ASSIGN_OR_RETURN(std::unique_ptr<ModelFile> file, open_file(translated.limits));
   auto handle = std::make_unique<llm_model>();
-  LLM_ASSIGN_OR_RETURN(handle->model, LoadedModel::Open(*std::move(file), translated));
+  LLM_ASSIGN_OR_RETURN(handle->model, LoadedModel::Open(std::move(file), translated));
   *model = handle.release();
   return absl::OkStatus();
 }
@@ -60,7 +64,10 @@ extern "C" llm_status llm_model_open(const char* path, size_t path_size,
   return llm::Boundary([&]() -> absl::Status {
     LLM_RETURN_IF_NULL(path);
     LLM_RETURN_IF_NULL(model);
-    return llm::Open(llm::FileOfPath(path, path_size), options, model);
+    const auto open = [&](const llm::LoaderLimits& limits) {
+      return llm::FileOfPath(path, path_size, limits);
+    };
+    return llm::Open(open, options, model);
   });
 }
 
@@ -68,7 +75,10 @@ extern "C" llm_status llm_model_open_fd(int32_t fd, uint64_t offset, uint64_t si
                                         const llm_model_options* options, llm_model** model) {
   return llm::Boundary([&]() -> absl::Status {
     LLM_RETURN_IF_NULL(model);
-    return llm::Open(llm::DescriptorModelFile(fd, offset, size), options, model);
+    const auto open = [&](const llm::LoaderLimits&) {
+      return llm::DescriptorModelFile(fd, offset, size);
+    };
+    return llm::Open(open, options, model);
   });
 }
 
@@ -77,7 +87,10 @@ extern "C" llm_status llm_model_open_memory(const void* data, size_t size,
   return llm::Boundary([&]() -> absl::Status {
     LLM_RETURN_IF_NULL(data);
     LLM_RETURN_IF_NULL(model);
-    return llm::Open(llm::MemoryModelFile(data, size, "model in memory"), options, model);
+    const auto open = [&](const llm::LoaderLimits&) {
+      return llm::MemoryModelFile(data, size, "model in memory");
+    };
+    return llm::Open(open, options, model);
   });
 }
 
@@ -86,7 +99,10 @@ extern "C" llm_status llm_model_open_reader(llm_read_callback read, void* user_d
   return llm::Boundary([&]() -> absl::Status {
     LLM_RETURN_IF_NULL(read);
     LLM_RETURN_IF_NULL(model);
-    return llm::Open(llm::CallbackModelFile(read, user_data, size), options, model);
+    const auto open = [&](const llm::LoaderLimits&) {
+      return llm::CallbackModelFile(read, user_data, size);
+    };
+    return llm::Open(open, options, model);
   });
 }
 

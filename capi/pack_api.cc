@@ -16,7 +16,7 @@ absl::Status Save(const llm_model_source* source, const llm_model_options* optio
   ModelOptions translated;
   LLM_RETURN_IF_ERROR(TranslateModelOptions(options, &translated));
   LLM_ASSIGN_OR_RETURN(const std::string path_string, PathFromC(path, path_size));
-  LLM_ASSIGN_OR_RETURN(std::unique_ptr<ModelFile> file, FileOfSource(*source));
+  LLM_ASSIGN_OR_RETURN(std::unique_ptr<ModelFile> file, FileOfSource(*source, translated.limits));
   return SaveModel(std::move(file), translated, path_string);
 }
 

@@ -19,7 +19,7 @@ absl::Status Plan(const llm_model_source* source, const llm_model_options* model
   LLM_RETURN_IF_ERROR(TranslateModelOptions(model_options, &model));
   OpenOptions engine;
   LLM_RETURN_IF_ERROR(TranslateEngineOptions(engine_options, &engine));
-  LLM_ASSIGN_OR_RETURN(std::unique_ptr<ModelFile> file, FileOfSource(*source));
+  LLM_ASSIGN_OR_RETURN(std::unique_ptr<ModelFile> file, FileOfSource(*source, model.limits));
   LLM_ASSIGN_OR_RETURN(const MemoryPlan planned, PlanMemory(std::move(file), model, engine));
   llm_memory_plan ours;
   llm_memory_plan_init(&ours);

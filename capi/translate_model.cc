@@ -7,6 +7,7 @@
 #include "capi/translate_host.h"
 #include "capi/versioned_struct.h"
 #include "src/base/status_macros.h"
+#include "src/engine/directory_model.h"
 
 namespace llm {
 namespace {
@@ -64,19 +65,21 @@ absl::Status TranslateModelOptions(const llm_model_options* given, ModelOptions*
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<ModelFile>> FileOfPath(const char* path, size_t path_size) {
+absl::StatusOr<std::unique_ptr<ModelFile>> FileOfPath(const char* path, size_t path_size,
+                                                      const LoaderLimits& limits) {
   LLM_ASSIGN_OR_RETURN(const std::string path_string, PathFromC(path, path_size));
-  return OpenModelFile(path_string);
+  return OpenModelPath(path_string, limits);
 }
 
-absl::StatusOr<std::unique_ptr<ModelFile>> FileOfSource(const llm_model_source& source) {
+absl::StatusOr<std::unique_ptr<ModelFile>> FileOfSource(const llm_model_source& source,
+                                                        const LoaderLimits& limits) {
   llm_model_source c;
   LLM_RETURN_IF_ERROR(ReadStruct("llm_model_source", &source, &c));
   if (c.reserved != 0) return absl::UnimplementedError("source: reserved is not 0");
   switch (c.kind) {
     case LLM_SOURCE_PATH:
       LLM_RETURN_IF_ERROR(CheckArray("path", c.path.data, c.path.size));
-      return FileOfPath(c.path.data, c.path.size);
+      return FileOfPath(c.path.data, c.path.size, limits);
     case LLM_SOURCE_FD:
       return DescriptorModelFile(c.fd, c.offset, c.size);
     case LLM_SOURCE_MEMORY:

@@ -13,7 +13,10 @@ namespace llm {
 // `given` may be NULL: all defaults.
 absl::Status TranslateModelOptions(const llm_model_options* given, ModelOptions* options);
 
-absl::StatusOr<std::unique_ptr<ModelFile>> FileOfPath(const char* path, size_t path_size);
-absl::StatusOr<std::unique_ptr<ModelFile>> FileOfSource(const llm_model_source& source);
+// A path may be that of a directory, which the limits bound.
+absl::StatusOr<std::unique_ptr<ModelFile>> FileOfPath(const char* path, size_t path_size,
+                                                      const LoaderLimits& limits);
+absl::StatusOr<std::unique_ptr<ModelFile>> FileOfSource(const llm_model_source& source,
+                                                        const LoaderLimits& limits);
 
 }  // namespace llm

@@ -4,6 +4,8 @@
 
 #include <set>
 
+#include "src/engine/tokenizer_to_gguf.h"
+
 namespace llm {
 
 std::vector<int32_t> EndIds(const Metadata& metadata, const Tokenizer& tokenizer) {
@@ -15,6 +17,9 @@ std::vector<int32_t> EndIds(const Metadata& metadata, const Tokenizer& tokenizer
   for (const char* key : {"tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"}) {
     const absl::StatusOr<int64_t> id = metadata.GetInt(key);
     if (id.ok()) add(*id);
+  }
+  if (const auto named = metadata.GetInts(kEndIdsKey); named.ok()) {
+    for (const int64_t id : *named) add(id);
   }
   for (const char* text : {"<end_of_turn>", "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end|>"}) {
     const int32_t id = tokenizer.FindToken(text);

@@ -9,6 +9,7 @@
 #include "src/base/float_state.h"
 #include "src/base/status_macros.h"
 #include "src/engine/check_vocabulary.h"
+#include "src/engine/directory_model.h"
 #include "src/engine/end_ids.h"
 #include "src/engine/load_weights.h"
 #include "src/engine/tokenizer_from_gguf.h"
@@ -17,7 +18,7 @@
 namespace llm {
 absl::StatusOr<std::shared_ptr<const LoadedModel>> LoadedModel::Open(const std::string& path,
                                                                      const ModelOptions& options) {
-  LLM_ASSIGN_OR_RETURN(std::unique_ptr<ModelFile> file, OpenModelFile(path));
+  LLM_ASSIGN_OR_RETURN(std::unique_ptr<ModelFile> file, OpenModelPath(path, options.limits));
   return Open(std::move(file), options);
 }
 

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "src/base/status_macros.h"
+#include "src/engine/tokenizer_to_gguf.h"
 
 namespace llm {
 namespace {
@@ -58,6 +59,11 @@ absl::Status ReadModel(const Metadata& metadata, TokenizerSpec* spec) {
     LLM_ASSIGN_OR_RETURN(spec->scores, metadata.GetFloats(Key("scores")));
     return absl::OkStatus();
   }
+  if (model == kCharBpeModel) {
+    spec->model = TokenizerModel::kCharBpe;
+    LLM_ASSIGN_OR_RETURN(spec->merges, Strings(metadata, "merges"));
+    return ReadOwnTokenizerKeys(metadata, spec);
+  }
   if (model != "gpt2") {
     return absl::UnimplementedError(absl::StrCat("tokenizer.ggml.model \"", model.substr(0, 100),
                                                  "\" is not supported, only gpt2 and llama"));
@@ -68,7 +74,7 @@ absl::Status ReadModel(const Metadata& metadata, TokenizerSpec* spec) {
     spec->pre_tokenizer = std::string(pre);
   }
   LLM_ASSIGN_OR_RETURN(spec->merges, Strings(metadata, "merges"));
-  return absl::OkStatus();
+  return ReadOwnTokenizerKeys(metadata, spec);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "src/tokenizer/added_token_matcher.h"
 #include "src/tokenizer/bpe_merges.h"
+#include "src/tokenizer/bpe_symbols.h"
 #include "src/tokenizer/pre_tokenizer.h"
 #include "src/tokenizer/text_encoder.h"
 #include "src/tokenizer/tokenizer_spec.h"
@@ -25,24 +26,15 @@ class BpeEncoder final : public TextEncoder {
                                                              const Vocabulary* vocabulary,
                                                              const AddedTokenMatcher* user_defined);
 
-  absl::Status Encode(absl::string_view text, std::vector<int32_t>* ids) const override;
+  absl::Status Encode(absl::string_view text, bool at_start,
+                      std::vector<int32_t>* ids) const override;
   size_t size_bytes() const override { return merges_.size_bytes(); }
 
  private:
-  struct Symbol {
-    int32_t id;  // kDead once joined to the one before it
-    int32_t prev;
-    int32_t next;
-  };
-  struct Candidate {
-    uint32_t rank;
-    int32_t left;  // index of the left symbol
-  };
   struct Scratch {
     PreTokenizer::Scratch split;
     std::vector<absl::string_view> pieces;
-    std::vector<Symbol> symbols;
-    std::vector<Candidate> heap;
+    BpeSymbols symbols;
     std::string normalized;
   };
 
@@ -52,9 +44,7 @@ class BpeEncoder final : public TextEncoder {
   absl::Status EncodePlain(absl::string_view text, Scratch* scratch,
                            std::vector<int32_t>* ids) const;
   void EncodePiece(absl::string_view piece, Scratch* scratch, std::vector<int32_t>* ids) const;
-  void FillSymbols(absl::string_view piece, std::vector<Symbol>* symbols) const;
-  void MergeSymbols(Scratch* scratch) const;
-  void PushCandidate(int32_t left, Scratch* scratch) const;
+  void FillSymbols(absl::string_view piece, BpeSymbols* symbols) const;
 
   const Vocabulary* vocabulary_;
   const AddedTokenMatcher* user_defined_;

@@ -27,19 +27,25 @@ absl::Status MergeError(size_t rank, absl::string_view text, absl::string_view w
                                                  absl::CEscape(text.substr(0, 80)), "\") ", what));
 }
 
+bool Decode(MergeTexts texts, absl::string_view text, std::string* bytes) {
+  if (texts == MergeTexts::kByteAlphabet) return DecodeByteAlphabet(text, bytes);
+  AppendWithSpaces(text, bytes);
+  return true;
+}
+
 absl::StatusOr<BpeMerge> ParseMerge(const Vocabulary& vocabulary, size_t rank,
-                                    absl::string_view text) {
+                                    absl::string_view text, MergeTexts texts) {
   const size_t space = text.find(' ');
   if (space == absl::string_view::npos || space == 0 || space + 1 == text.size() ||
       text.find(' ', space + 1) != absl::string_view::npos) {
     return MergeError(rank, text, "is not two texts with one space between them");
   }
   std::string bytes;
-  if (!DecodeByteAlphabet(text.substr(0, space), &bytes)) {
+  if (!Decode(texts, text.substr(0, space), &bytes)) {
     return MergeError(rank, text, "has a character outside the byte alphabet");
   }
   const size_t left_size = bytes.size();
-  if (!DecodeByteAlphabet(text.substr(space + 1), &bytes)) {
+  if (!Decode(texts, text.substr(space + 1), &bytes)) {
     return MergeError(rank, text, "has a character outside the byte alphabet");
   }
   const absl::string_view view = bytes;
@@ -54,11 +60,12 @@ absl::StatusOr<BpeMerge> ParseMerge(const Vocabulary& vocabulary, size_t rank,
 }  // namespace
 
 absl::StatusOr<BpeMerges> BpeMerges::Create(const Vocabulary& vocabulary,
-                                            const std::vector<std::string>& merges) {
+                                            const std::vector<std::string>& merges,
+                                            MergeTexts texts) {
   BpeMerges result(merges.size());
   result.seed_ = absl::Hash<size_t>{}(merges.size());  // of this process: it begins at an address
   for (size_t rank = 0; rank < merges.size(); ++rank) {
-    LLM_ASSIGN_OR_RETURN(const BpeMerge merge, ParseMerge(vocabulary, rank, merges[rank]));
+    LLM_ASSIGN_OR_RETURN(const BpeMerge merge, ParseMerge(vocabulary, rank, merges[rank], texts));
     if (result.FindRank(merge.left, merge.right) == kNone) {
       result.index_.Insert(HashPair(result.seed_, merge.left, merge.right),
                            static_cast<uint32_t>(rank));

@@ -17,14 +17,18 @@ struct BpeMerge {
   int32_t result;
 };
 
+// How the texts of merges are spelled, as those of tokens.
+enum class MergeTexts { kByteAlphabet, kSpaceMarks };
+
 class BpeMerges {
  public:
   static constexpr uint32_t kNone = IndexTable::kNone;
 
-  // `merges`: "left right" in the byte alphabet, the most important first; of two equal ones the
-  // first counts. INVALID_ARGUMENT for one that is malformed or that names, or gives, no token.
+  // `merges`: "left right", the most important first; of two equal ones the first counts.
+  // INVALID_ARGUMENT for one that is malformed or that names, or gives, no token.
   static absl::StatusOr<BpeMerges> Create(const Vocabulary& vocabulary,
-                                          const std::vector<std::string>& merges);
+                                          const std::vector<std::string>& merges,
+                                          MergeTexts texts = MergeTexts::kByteAlphabet);
 
   // The rank of the merge of two tokens (lower merges earlier), or kNone.
   uint32_t FindRank(int32_t left, int32_t right) const;

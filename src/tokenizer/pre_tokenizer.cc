@@ -14,6 +14,10 @@ namespace {
 // kMaxTextBytes, 100 million is 100 MB of one run. Depth and heap stay flat since no pattern
 // repeats a group.
 constexpr uint32_t kMatchLimit = 100'000'000;
+// Nothing is known of a pattern from a file: it may run in circles, but not for a second.
+constexpr uint32_t kForeignMatchLimit = 10'000'000;
+constexpr size_t kMaxPatterns = 16;
+constexpr size_t kMaxPatternBytes = 8192;
 constexpr uint32_t kDepthLimit = 1000;
 constexpr uint32_t kHeapLimitKib = 4096;
 
@@ -32,19 +36,46 @@ absl::StatusOr<std::unique_ptr<PreTokenizer>> PreTokenizer::Create(absl::string_
   if (name.empty()) {
     return absl::UnimplementedError("tokenizer: the model names no pre-tokenizer");
   }
-  if (!FindPreTokenizerRule(name, &result->rule_)) {
+  PreTokenizerRule rule;
+  if (!FindPreTokenizerRule(name, &rule)) {
     return absl::UnimplementedError(
         absl::StrCat("tokenizer: pre-tokenizer \"", name.substr(0, 100), "\" is not supported"));
   }
-  result->context_.reset(pcre2_match_context_create(nullptr));
-  if (result->context_ == nullptr) return absl::ResourceExhaustedError("tokenizer: no memory");
-  pcre2_set_match_limit(result->context_.get(), kMatchLimit);
-  pcre2_set_depth_limit(result->context_.get(), kDepthLimit);
-  pcre2_set_heap_limit(result->context_.get(), kHeapLimitKib);
-  for (absl::string_view pattern : result->rule_.stages) {
-    LLM_RETURN_IF_ERROR(result->Compile(pattern));
+  result->normalize_to_nfc_ = rule.normalize_to_nfc;
+  result->prefer_whole_pieces_ = rule.prefer_whole_pieces;
+  LLM_RETURN_IF_ERROR(result->SetLimits(kMatchLimit));
+  for (absl::string_view pattern : rule.stages) LLM_RETURN_IF_ERROR(result->Compile(pattern));
+  return result;
+}
+
+absl::StatusOr<std::unique_ptr<PreTokenizer>> PreTokenizer::Create(const SplitRule& rule) {
+  std::unique_ptr<PreTokenizer> result(new PreTokenizer);
+  result->normalize_to_nfc_ = rule.normalize_to_nfc;
+  result->prefer_whole_pieces_ = rule.prefer_whole_pieces;
+  if (rule.patterns.size() > kMaxPatterns) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("tokenizer: ", rule.patterns.size(), " patterns, at most ", kMaxPatterns));
+  }
+  LLM_RETURN_IF_ERROR(result->SetLimits(kForeignMatchLimit));
+  for (const std::string& pattern : rule.patterns) {
+    if (pattern.size() > kMaxPatternBytes) {
+      return absl::InvalidArgumentError(absl::StrCat("tokenizer: a pattern of ", pattern.size(),
+                                                     " bytes, at most ", kMaxPatternBytes));
+    }
+    if (absl::Status compiled = result->Compile(pattern); !compiled.ok()) {
+      return absl::InvalidArgumentError(compiled.message());
+    }
   }
   return result;
+}
+
+absl::Status PreTokenizer::SetLimits(uint32_t match_limit) {
+  context_.reset(pcre2_match_context_create(nullptr));
+  if (context_ == nullptr) return absl::ResourceExhaustedError("tokenizer: no memory");
+  pcre2_set_match_limit(context_.get(), match_limit);
+  pcre2_set_depth_limit(context_.get(), kDepthLimit);
+  pcre2_set_heap_limit(context_.get(), kHeapLimitKib);
+  return absl::OkStatus();
 }
 
 absl::Status PreTokenizer::Compile(absl::string_view pattern) {

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "src/tokenizer/pre_tokenizer_patterns.h"
+#include "src/tokenizer/tokenizer_spec.h"
 
 namespace llm {
 
@@ -29,6 +30,11 @@ class PreTokenizer {
 
   // UNIMPLEMENTED, with the name, for a rule that is not known: never a silent wrong split.
   static absl::StatusOr<std::unique_ptr<PreTokenizer>> Create(absl::string_view name);
+  // INVALID_ARGUMENT for a pattern that does not compile.
+  static absl::StatusOr<std::unique_ptr<PreTokenizer>> Create(const SplitRule& rule);
+  static absl::StatusOr<std::unique_ptr<PreTokenizer>> Create(const TokenizerSpec& spec) {
+    return spec.spells_rule ? Create(spec.split_rule) : Create(spec.pre_tokenizer);
+  }
 
   absl::StatusOr<Scratch> NewScratch() const;
   // Replaces `pieces` by the pieces of `text`: in order, none empty, together all of it.
@@ -37,15 +43,17 @@ class PreTokenizer {
   absl::Status Split(absl::string_view text, Scratch* scratch,
                      std::vector<absl::string_view>* pieces) const;
 
-  bool normalizes_to_nfc() const { return rule_.normalize_to_nfc; }
-  bool prefers_whole_pieces() const { return rule_.prefer_whole_pieces; }
+  bool normalizes_to_nfc() const { return normalize_to_nfc_; }
+  bool prefers_whole_pieces() const { return prefer_whole_pieces_; }
 
  private:
   PreTokenizer() = default;
+  absl::Status SetLimits(uint32_t match_limit);
   absl::Status Compile(absl::string_view pattern);
   absl::Status SplitPiece(const pcre2_code* code, absl::string_view piece, Scratch* scratch) const;
 
-  PreTokenizerRule rule_;
+  bool normalize_to_nfc_ = false;
+  bool prefer_whole_pieces_ = false;
   std::vector<std::unique_ptr<pcre2_code, PcreDeleter>> stages_;
   std::unique_ptr<pcre2_match_context, PcreDeleter> context_;
 };

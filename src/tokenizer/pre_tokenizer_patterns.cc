@@ -27,6 +27,8 @@ constexpr absl::string_view kDeepseekV3 =
 
 }  // namespace
 
+absl::string_view ByteLevelPattern() { return kGpt2; }
+
 bool FindPreTokenizerRule(absl::string_view name, PreTokenizerRule* rule) {
   *rule = {};
   if (name == "gpt-2" || name == "default") {

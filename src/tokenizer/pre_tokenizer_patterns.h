@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 namespace llm {
@@ -23,5 +24,14 @@ bool FindPreTokenizerRule(absl::string_view name, PreTokenizerRule* rule);
 // PCRE2's \s differs from Unicode's White_Space (it lacks most of it, or with UCP has U+180E too),
 // so the set is spelled out.
 std::string ExpandWhitespaceClasses(absl::string_view pattern);
+
+// The rule that byte-level pre-tokenizers have of their own.
+absl::string_view ByteLevelPattern();
+
+// A pattern of tokenizer.json (Oniguruma's syntax) as PCRE2 reads it. UNIMPLEMENTED, naming the
+// construct, for one that the two may read differently.
+absl::StatusOr<std::string> PortPattern(absl::string_view pattern);
+// Matches this text.
+std::string QuotePattern(absl::string_view text);
 
 }  // namespace llm

@@ -69,7 +69,8 @@ SpmEncoder::SpmEncoder(TokenizerSpec* spec, const Vocabulary* vocabulary,
   }
 }
 
-absl::Status SpmEncoder::Encode(absl::string_view text, std::vector<int32_t>* ids) const {
+absl::Status SpmEncoder::Encode(absl::string_view text, bool /*at_start*/,
+                                std::vector<int32_t>* ids) const {
   Scratch scratch;
   const std::string normalized = Normalize(text);
   for (absl::string_view rest = normalized; !rest.empty();) {

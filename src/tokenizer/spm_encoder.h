@@ -26,7 +26,8 @@ class SpmEncoder final : public TextEncoder {
                                                              const Vocabulary* vocabulary,
                                                              const AddedTokenMatcher* user_defined);
 
-  absl::Status Encode(absl::string_view text, std::vector<int32_t>* ids) const override;
+  absl::Status Encode(absl::string_view text, bool at_start,
+                      std::vector<int32_t>* ids) const override;
   size_t size_bytes() const override {
     return sizeof(*this) + scores_.capacity() * sizeof(float) +
            unused_ids_.capacity() * sizeof(int32_t);

@@ -8,6 +8,7 @@
 #include "src/base/status_macros.h"
 #include "src/tokenizer/added_token_matcher.h"
 #include "src/tokenizer/bpe_encoder.h"
+#include "src/tokenizer/char_bpe_encoder.h"
 #include "src/tokenizer/spm_encoder.h"
 #include "src/tokenizer/text_encoder.h"
 #include "src/tokenizer/tokenizer_spec_check.h"
@@ -45,10 +46,7 @@ class VocabularyTokenizer final : public Tokenizer {
   }
 
   absl::Status Init() {
-    auto encoder = spec_.model == TokenizerModel::kBpe
-                       ? BpeEncoder::Create(spec_, &vocabulary_, &user_defined_)
-                       : SpmEncoder::Create(&spec_, &vocabulary_, &user_defined_);
-    LLM_ASSIGN_OR_RETURN(encoder_, std::move(encoder));
+    LLM_ASSIGN_OR_RETURN(encoder_, MakeEncoder());
     spec_.merges = std::vector<std::string>();
     spec_.scores = std::vector<float>();
     return absl::OkStatus();
@@ -72,7 +70,7 @@ class VocabularyTokenizer final : public Tokenizer {
     std::vector<int32_t> ids;
     if (options.add_special && spec_.add_bos) ids.push_back(spec_.bos_id);
     LLM_RETURN_IF_ERROR(options.parse_special ? EncodeWithSpecial(text, options.literal, &ids)
-                                              : encoder_->Encode(text, &ids));
+                                              : encoder_->Encode(text, true, &ids));
     if (options.add_special && spec_.add_eos) ids.push_back(spec_.eos_id);
     return ids;
   }
@@ -94,6 +92,18 @@ class VocabularyTokenizer final : public Tokenizer {
   }
 
  private:
+  absl::StatusOr<std::unique_ptr<TextEncoder>> MakeEncoder() {
+    switch (spec_.model) {
+      case TokenizerModel::kBpe:
+        return BpeEncoder::Create(spec_, &vocabulary_, &user_defined_);
+      case TokenizerModel::kSpm:
+        return SpmEncoder::Create(&spec_, &vocabulary_, &user_defined_);
+      case TokenizerModel::kCharBpe:
+        return CharBpeEncoder::Create(spec_, &vocabulary_, &user_defined_);
+    }
+    return absl::InvalidArgumentError("tokenizer: unknown model");
+  }
+
   // Cuts at control tokens; user-defined ones are stepped over as a whole, the encoder finds them
   // again.
   absl::Status EncodeWithSpecial(absl::string_view text, absl::Span<const TextSpan> literal,
@@ -105,13 +115,30 @@ class VocabularyTokenizer final : public Tokenizer {
       const int32_t id = own_end <= at ? user_defined_.MatchPrefix(text.substr(at))
                                        : added_.MatchPrefix(text.substr(at, own_end - at));
       if (id >= 0 && IsSpecial(TypeOf(spec_, static_cast<size_t>(id)))) {
-        if (at > begin) LLM_RETURN_IF_ERROR(encoder_->Encode(text.substr(begin, at - begin), ids));
+        const absl::string_view before = StripBefore(id, text.substr(begin, at - begin));
+        if (!before.empty()) LLM_RETURN_IF_ERROR(encoder_->Encode(before, begin == 0, ids));
         ids->push_back(id);
-        begin = at + vocabulary_.Bytes(id).size();
+        at += vocabulary_.Bytes(id).size();
+        at += StrippedBehind(id, text.substr(at));
+        begin = at;
+        continue;
       }
       at += id >= 0 ? vocabulary_.Bytes(id).size() : 1;
     }
-    return begin < text.size() ? encoder_->Encode(text.substr(begin), ids) : absl::OkStatus();
+    if (begin == text.size()) return absl::OkStatus();
+    return encoder_->Encode(text.substr(begin), begin == 0, ids);
+  }
+
+  bool Strips(int32_t id, uint8_t side) const {
+    return !spec_.strips.empty() && (spec_.strips[static_cast<size_t>(id)] & side) != 0;
+  }
+  // The text before a control token, without white space that belongs to the token.
+  absl::string_view StripBefore(int32_t id, absl::string_view text) const {
+    return Strips(id, kStripsLeft) ? text.substr(0, text.size() - WhiteSpaceSuffix(text)) : text;
+  }
+  // How much of the text behind it belongs to a control token.
+  size_t StrippedBehind(int32_t id, absl::string_view text) const {
+    return Strips(id, kStripsRight) ? WhiteSpacePrefix(text) : 0;
   }
 
   Vocabulary vocabulary_;
@@ -138,7 +165,9 @@ bool Tokenizer::IsControl(int32_t id) const {
 absl::StatusOr<std::string> Tokenizer::Decode(absl::Span<const int32_t> ids,
                                               bool render_special) const {
   std::string text;
-  bool at_start = spec_.model == TokenizerModel::kSpm && spec_.add_space_prefix;
+  bool at_start =
+      (spec_.model == TokenizerModel::kSpm && spec_.add_space_prefix) ||
+      (spec_.model == TokenizerModel::kCharBpe && spec_.space_prefix != SpacePrefix::kNever);
   for (int32_t id : ids) {
     if (id < 0 || id >= vocab_size()) {
       return absl::InvalidArgumentError(

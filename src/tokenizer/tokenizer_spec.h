@@ -9,9 +9,10 @@
 namespace llm {
 
 enum class TokenizerModel {
-  kBpe,
-  kSpm
-};  // byte-level BPE with merges; SentencePiece BPE with scores and byte fallback
+  kBpe,      // byte-level, with merges
+  kSpm,      // SentencePiece BPE: characters, with scores and byte fallback
+  kCharBpe,  // characters as kSpm's, with merges; byte fallback where there are byte tokens
+};
 
 enum class TokenType : uint8_t {
   kNormal = 1,
@@ -21,6 +22,25 @@ enum class TokenType : uint8_t {
   kUnused = 5,
   kByte = 6
 };
+
+// How a text is cut before merging, spelled out. GGUF files name a rule instead.
+struct SplitRule {
+  std::vector<std::string> patterns;  // PCRE2; each match, and what lies between, becomes a piece
+  bool normalize_to_nfc = false;
+  bool prefer_whole_pieces = false;  // a piece that is a token is taken whole
+};
+
+// kCharBpe: where a space is put before a text.
+enum class SpacePrefix : uint8_t {
+  kNever = 0,
+  kAlways = 1,       // before each run between control tokens
+  kUnlessSpace = 2,  // likewise, unless it begins with one
+  kFirst = 3,        // likewise, at the beginning of the input alone
+};
+
+// Of a control token that is written out: white space beside it belongs to it.
+inline constexpr uint8_t kStripsLeft = 1;
+inline constexpr uint8_t kStripsRight = 2;
 
 struct TokenizerSpec {
   TokenizerModel model = TokenizerModel::kBpe;
@@ -38,6 +58,11 @@ struct TokenizerSpec {
   bool add_eos = false;
   bool add_space_prefix = true;  // kSpm
   bool remove_extra_whitespaces = false;
+  bool spells_rule = false;  // split_rule counts, not pre_tokenizer; always for kCharBpe
+  SplitRule split_rule;
+  SpacePrefix space_prefix = SpacePrefix::kNever;
+  bool fuse_unknown = false;    // kCharBpe: one unknown token for a run of unknown characters
+  std::vector<uint8_t> strips;  // by id, kStripsLeft | kStripsRight; empty: none
 };
 
 }  // namespace llm

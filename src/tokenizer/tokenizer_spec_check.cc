@@ -31,6 +31,10 @@ absl::Status CheckSizes(const TokenizerSpec& spec) {
     return absl::InvalidArgumentError(
         absl::StrCat("tokenizer: ", spec.scores.size(), " scores for ", num_tokens, " tokens"));
   }
+  if (!spec.strips.empty() && spec.strips.size() != num_tokens) {
+    return absl::InvalidArgumentError(absl::StrCat("tokenizer: ", spec.strips.size(),
+                                                   " strip flags for ", num_tokens, " tokens"));
+  }
   return absl::OkStatus();
 }
 

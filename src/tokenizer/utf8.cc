@@ -87,4 +87,35 @@ void AppendUtf8(char32_t code_point, std::string* text) {
   }
 }
 
+namespace {
+
+bool IsWhiteSpace(char32_t c) {
+  return (c >= 0x9 && c <= 0xD) || c == 0x20 || c == 0x85 || c == 0xA0 || c == 0x1680 ||
+         (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F ||
+         c == 0x3000;
+}
+
+}  // namespace
+
+size_t WhiteSpacePrefix(absl::string_view text) {
+  size_t length = 0;
+  while (length < text.size()) {
+    const Utf8Part part = NextUtf8Part(text.substr(length));
+    if (!IsWhiteSpace(part.code_point)) break;
+    length += part.length;
+  }
+  return length;
+}
+
+size_t WhiteSpaceSuffix(absl::string_view text) {
+  size_t begin = text.size();
+  while (begin > 0) {
+    size_t start = begin - 1;
+    while (start > 0 && (text[start] & 0xC0) == 0x80) --start;
+    if (!IsWhiteSpace(NextUtf8Part(text.substr(start, begin - start)).code_point)) break;
+    begin = start;
+  }
+  return text.size() - begin;
+}
+
 }  // namespace llm

@@ -30,6 +30,9 @@ size_t ValidUtf8Prefix(absl::string_view text);
 // `text` with each invalid or incomplete part replaced by U+FFFD, as Python's errors="replace"
 // does.
 std::string ReplaceInvalidUtf8(absl::string_view text);
+// Bytes of the white space (Unicode's White_Space) that valid text begins or ends with.
+size_t WhiteSpacePrefix(absl::string_view text);
+size_t WhiteSpaceSuffix(absl::string_view text);
 // REQUIRES: a Unicode scalar value.
 void AppendUtf8(char32_t code_point, std::string* text);
 

@@ -17,16 +17,6 @@ uint64_t HashBytes(absl::string_view bytes) { return absl::Hash<absl::string_vie
 
 constexpr absl::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581
 
-void AppendWithSpaces(absl::string_view text, std::string* out) {
-  for (size_t at = text.find(kSpaceMark); at != absl::string_view::npos;
-       at = text.find(kSpaceMark)) {
-    out->append(text.data(), at);
-    out->push_back(' ');
-    text.remove_prefix(at + kSpaceMark.size());
-  }
-  out->append(text.data(), text.size());
-}
-
 // The byte of "<0xNN>", or -1.
 int ParseByteToken(absl::string_view text) {
   if (text.size() != 6 || text.substr(0, 3) != "<0x" || text[5] != '>') return -1;
@@ -43,6 +33,16 @@ int ParseByteToken(absl::string_view text) {
 }
 
 }  // namespace
+
+void AppendWithSpaces(absl::string_view text, std::string* out) {
+  for (size_t at = text.find(kSpaceMark); at != absl::string_view::npos;
+       at = text.find(kSpaceMark)) {
+    out->append(text.data(), at);
+    out->push_back(' ');
+    text.remove_prefix(at + kSpaceMark.size());
+  }
+  out->append(text.data(), text.size());
+}
 
 absl::StatusOr<Vocabulary> Vocabulary::Create(TokenizerSpec* spec) {
   Vocabulary vocabulary(spec->tokens.size());
@@ -76,7 +76,7 @@ absl::Status Vocabulary::AppendTexts(const TokenizerSpec& spec) {
                          " is a byte token, but not of the form <0xNN>"));
       }
       bytes_.push_back(static_cast<char>(byte));
-    } else if (spec.model == TokenizerModel::kSpm) {
+    } else if (spec.model != TokenizerModel::kBpe) {
       AppendWithSpaces(text, &bytes_);
     } else if (type != TokenType::kNormal || !DecodeByteAlphabet(text, &bytes_)) {
       literal_[id] = true;

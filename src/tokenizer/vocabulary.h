@@ -57,6 +57,9 @@ class Vocabulary {
   size_t max_piece_bytes_ = 0;
 };
 
+// `text` with U+2581 as spaces.
+void AppendWithSpaces(absl::string_view text, std::string* out);
+
 inline TokenType TypeOf(const TokenizerSpec& spec, size_t id) {
   return spec.types.empty() ? TokenType::kNormal : spec.types[id];
 }

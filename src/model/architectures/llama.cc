@@ -1,6 +1,7 @@
 // Llama 1 to 3, and what is built like them (SmolLM, Mistral without a window). Touvron et al.,
 // 2023.
 #include "src/model/architectures/architecture.h"
+#include "src/model/architectures/hub_models.h"
 
 namespace llm {
 
@@ -22,5 +23,28 @@ void ConfigureLlama(ConfigReader* reader, ModelConfig* config) {
   reader->RequireZero("expert_used_count");
   reader->RequireZero("attention.sliding_window");
 }
+
+namespace {
+
+constexpr HubTensor kTensors[] = {
+    {"model.layers.{}.post_attention_layernorm", "blk.{}.ffn_norm"},
+};
+
+void Map(HubConfig* config, HubExtras* extras) {
+  config->RequireText("hidden_act", "silu");
+  extras->Set("rope.halves", "rope_theta", true);
+  if (config->BoolOr("attention_bias", false)) {
+    extras->biases.insert({"attn_q", "attn_k", "attn_v", "attn_output"});
+  }
+  if (config->BoolOr("mlp_bias", false)) {
+    extras->biases.insert({"ffn_gate", "ffn_up", "ffn_down"});
+  }
+  MapRope(config, extras);
+}
+
+}  // namespace
+
+const HubModel kHubLlama = {
+    .model_type = "llama", .architecture = "llama", .tensors = kTensors, .map = Map};
 
 }  // namespace llm

@@ -1,0 +1,81 @@
+// What a model family looks like in a hub's directory, and what its parts are called in GGUF, whose
+// vocabulary the rest of this library speaks. One description per family, in architectures/.
+#pragma once
+
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "src/model/hub_config.h"
+
+namespace llm {
+
+// A number of config.json that is a key of GGUF as it stands.
+enum class HubValue { kInt, kFloat };
+struct HubKey {
+  const char* hub;   // "num_hidden_layers"
+  const char* gguf;  // "block_count", in the architecture's namespace
+  HubValue value;
+};
+
+// How the tensors of one hub name become one of GGUF's.
+enum class HubForm {
+  kPlain,
+  kExpert,  // the second number is the expert: [rows, cols] each, together [experts, rows, cols]
+  kUnused,  // computed anew from the config
+};
+
+// Names with {} for each number in them. A name stands for itself, or without ".weight" and ".bias"
+// for both.
+struct HubTensor {
+  const char* hub;   // "model.layers.{}.self_attn.q_proj"
+  const char* gguf;  // "blk.{}.attn_q"
+  HubForm form = HubForm::kPlain;
+};
+
+// A key of GGUF in the architecture's namespace, and what of the config it comes from.
+struct HubExtraKey {
+  std::string gguf;
+  std::string hub;
+  std::variant<int64_t, double, bool, std::string, std::vector<int32_t>> value;
+};
+
+// What `map` says beside the tables.
+struct HubExtras {
+  std::vector<HubExtraKey> keys;
+  std::vector<std::pair<std::string, std::vector<float>>> vectors;  // tensors, by GGUF name
+  std::set<std::string> biases;  // linear layers ("attn_q") that must have one; others must not
+  bool tied_embeddings = false;
+
+  template <typename T>
+  void Set(absl::string_view gguf, absl::string_view hub, T value) {
+    keys.push_back({std::string(gguf), std::string(hub), std::move(value)});
+  }
+};
+
+struct HubModel {
+  const char* model_type = nullptr;             // of config.json
+  const char* architecture = nullptr;           // general.architecture
+  absl::Span<const HubKey> keys = {};           // beside those that all families share
+  absl::Span<const char* const> harmless = {};  // likewise
+  absl::Span<const HubTensor> tensors = {};     // likewise
+  bool ties_by_default = false;  // tie_word_embeddings where config.json does not say it
+  bool norms_lack_one = false;   // stored norms are w where the layer computes with 1 + w
+  // Reads the keys that tables cannot say; errors stay in `config`.
+  void (*map)(HubConfig* config, HubExtras* extras) = nullptr;
+};
+
+// Null for a model_type without a line in the table of architectures/hub_models.cc.
+const HubModel* FindHubModel(absl::string_view model_type);
+std::string HubModelNames();  // "llama, gemma3_text", for messages
+
+// For `map`: the rotary keys in both styles (rope_theta and rope_scaling, or rope_parameters).
+void MapRope(HubConfig* config, HubExtras* extras);
+// The same of one section; `theta` is the base where the section has none.
+void MapRopeOf(HubConfig* rope, double theta, HubExtras* extras);
+
+}  // namespace llm

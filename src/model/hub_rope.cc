@@ -1,0 +1,55 @@
+// Rotary embeddings in config.json: rope_theta beside rope_scaling, or both in rope_parameters.
+#include "absl/strings/str_cat.h"
+#include "src/model/hub_model.h"
+
+namespace llm {
+namespace {
+
+void MapYarn(HubConfig* rope, HubExtras* extras) {
+  extras->Set("rope.scaling.yarn_beta_fast", "beta_fast", rope->FloatOr("beta_fast", 32.0));
+  extras->Set("rope.scaling.yarn_beta_slow", "beta_slow", rope->FloatOr("beta_slow", 1.0));
+  extras->Set("rope.scaling.yarn_truncate", "truncate", rope->BoolOr("truncate", true));
+  if (rope->Has("attention_factor")) {
+    extras->Set("rope.scaling.yarn_attn_factor", "attention_factor",
+                rope->Float("attention_factor"));
+  }
+}
+
+void MapLlama3(HubConfig* rope, HubExtras* extras) {
+  for (const char* key : {"low_freq_factor", "high_freq_factor"}) {
+    extras->Set(absl::StrCat("rope.scaling.", key), key, rope->Float(key));
+  }
+}
+
+void MapScaling(HubConfig* rope, HubExtras* extras) {
+  std::string type = rope->TextOr("type", "default");
+  type = rope->TextOr("rope_type", type);
+  if (type == "default") return;
+  if (type != "linear" && type != "llama3" && type != "yarn") {
+    return rope->Refuse("rope_type", absl::StrCat("\"", type, "\" is not supported"));
+  }
+  extras->Set("rope.scaling.type", "rope_type", type);
+  extras->Set("rope.scaling.factor", "factor", rope->Float("factor"));
+  if (type != "linear" || rope->Has("original_max_position_embeddings")) {
+    extras->Set("rope.scaling.original_context_length", "original_max_position_embeddings",
+                rope->Int("original_max_position_embeddings"));
+  }
+  if (type == "yarn") MapYarn(rope, extras);
+  if (type == "llama3") MapLlama3(rope, extras);
+}
+
+}  // namespace
+
+void MapRopeOf(HubConfig* rope, double theta, HubExtras* extras) {
+  extras->Set("rope.freq_base", "rope_theta", rope->FloatOr("rope_theta", theta));
+  MapScaling(rope, extras);
+}
+
+void MapRope(HubConfig* config, HubExtras* extras) {
+  const char* section = config->Has("rope_parameters") ? "rope_parameters" : "rope_scaling";
+  HubConfig rope = config->Section(section);
+  MapRopeOf(&rope, config->FloatOr("rope_theta", 10000.0), extras);
+  config->Close(&rope);
+}
+
+}  // namespace llm
