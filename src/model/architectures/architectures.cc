@@ -8,6 +8,8 @@ namespace {
 
 constexpr Architecture kArchitectures[] = {
     {"llama", ConfigureLlama},
+    {"qwen2", ConfigureQwen2},
+    {"qwen3", ConfigureQwen3},
     {"gemma3", ConfigureGemma3},
 };
 

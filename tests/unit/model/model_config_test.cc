@@ -102,8 +102,8 @@ TEST(ModelConfigTest, RefusesAnUnknownKeyOfTheArchitectureByName) {
 
 TEST(ModelConfigTest, RefusesRopeScalingThatItCannotComputeByName) {
   FakeWeightSource source = Header("llama");
-  source.mutable_metadata().Set("llama.rope.scaling.type", std::string("yarn"));
-  ExpectRefused(source, absl::StatusCode::kUnimplemented, "llama.rope.scaling.type: \"yarn\"");
+  source.mutable_metadata().Set("llama.rope.scaling.type", std::string("dynamic"));
+  ExpectRefused(source, absl::StatusCode::kUnimplemented, "llama.rope.scaling.type: \"dynamic\"");
 }
 
 TEST(ModelConfigTest, RefusesExpertsByName) {
