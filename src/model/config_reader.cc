@@ -9,7 +9,7 @@
 namespace llm {
 
 void ConfigReader::Fail(absl::Status status) {
-  if (status_.ok()) status_ = std::move(status);
+  if (status_.ok()) status_ = std::move(status);  // OK changes nothing
 }
 
 std::string ConfigReader::Take(absl::string_view key) {

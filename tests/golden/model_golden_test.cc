@@ -121,7 +121,8 @@ TEST_P(ConvertedModelTest, LogitsEqualTheGolden) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ConvertedModelTest,
-                         testing::Values("llama_rope_llama3_sharded", "qwen2", "qwen3"), ModelName);
+                         testing::Values("llama_rope_llama3_sharded", "qwen2", "qwen3",
+                                         "qwen3_moe"), ModelName);
 
 // Checkpoints of Hugging Face in GGUF's vocabulary, rows of q and k as they were.
 class HfModelTest : public SharedModelTest {};
@@ -136,7 +137,8 @@ TEST_P(HfModelTest, LogitsEqualTheGolden) {
 
 INSTANTIATE_TEST_SUITE_P(All, HfModelTest,
                          testing::Values("llama", "llama_tied_bias", "llama_rope_linear",
-                                         "llama_yarn", "mistral_swa", "qwen2", "qwen3",
+                                         "llama_yarn", "mistral_swa", "mixtral", "qwen2", "qwen3",
+                                         "qwen3_moe",
                                          "gemma3_text", "gemma3_text_ropescale"),
                          ModelName);
 

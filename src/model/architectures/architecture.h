@@ -24,6 +24,7 @@ void ConfigureLlama(ConfigReader* reader, ModelConfig* config);
 void ConfigureGemma3(ConfigReader* reader, ModelConfig* config);
 void ConfigureQwen2(ConfigReader* reader, ModelConfig* config);
 void ConfigureQwen3(ConfigReader* reader, ModelConfig* config);
+void ConfigureQwen3Moe(ConfigReader* reader, ModelConfig* config);
 
 // What most families share: sizes, norm_eps, head_dim and attention_scale = 1 / sqrt(head_dim).
 void ReadSizes(ConfigReader* reader, ModelConfig* config);
@@ -53,6 +54,9 @@ RopeVariant MakeRope(int rope_dim, float base, const RopeScaling& scaling);
 // Llama's rows of q and k: permuted by GGUF's converter, in halves where <namespace>.rope.halves
 // says that they are as in the original checkpoint.
 RopePairs ReadRopePairs(ConfigReader* reader);
+
+// expert_*: all layers become mixtures when there are experts. `defaults` has what no key says.
+void ReadExperts(ConfigReader* reader, RouterRule defaults, ModelConfig* config);
 
 // attention.sliding_window (0: none) for the layers i with (i + 1) % pattern != 0; pattern 0: for
 // all. attention.sliding_window_pattern is a number, or an array that says it layer by layer.

@@ -18,8 +18,7 @@ void ConfigureLlama(ConfigReader* reader, ModelConfig* config) {
   ReadWindows(reader, 0, config);          // of all layers, where there is one
   reader->Harmless("vocab_size");          // checked against the embedding table by the caller
   reader->Harmless("tensor_data_layout");  // names the converter's row permutation
-  reader->RequireZero("expert_count");
-  reader->RequireZero("expert_used_count");
+  ReadExperts(reader, {.normalize = true}, config);  // Mixtral (Jiang et al., 2024)
 }
 
 }  // namespace llm

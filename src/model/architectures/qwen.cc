@@ -1,5 +1,5 @@
-// Qwen 2, 2.5 and 3: as Llama, but with biases on q, k and v (2), or with normed q and k (3). Yang
-// et al., 2024 and 2025.
+// Qwen 2, 2.5 and 3: as Llama, but with biases on q, k and v (2), or with normed q and k (3), and
+// experts (3 MoE). Yang et al., 2024 and 2025.
 #include "src/model/architectures/architecture.h"
 
 namespace llm {
@@ -25,6 +25,11 @@ void ConfigureQwen3(ConfigReader* reader, ModelConfig* config) {
   Configure(reader, config);
   config->may_have_biases = true;
   config->qk_norm = true;
+}
+
+void ConfigureQwen3Moe(ConfigReader* reader, ModelConfig* config) {
+  ConfigureQwen3(reader, config);
+  ReadExperts(reader, {.normalize = true}, config);
 }
 
 }  // namespace llm
