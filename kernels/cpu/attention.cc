@@ -26,7 +26,7 @@ size_t PartialBytes(size_t num_rows, size_t head_dim) {
   return Align(num_rows * (head_dim + 2) * sizeof(float));
 }
 int MaxRows(int head_dim) {
-  return std::clamp(kAttentionMaxFloats / std::max(head_dim, 1), 8, kAttentionMaxRows);
+  return std::clamp(kAttentionUnitFloats / std::max(head_dim, 1), 8, kAttentionMaxRows);
 }
 static_assert(8 * kMaxHeadDim <= kAttentionMaxFloats);
 size_t WorkerBytes(int head_dim) {

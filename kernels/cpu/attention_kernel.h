@@ -40,12 +40,14 @@ struct AttentionBlock {
 };
 
 inline constexpr int kAttentionMaxRows = 64;
-// Rows of a block times head_dim: their values, and their queries, fit in a third of an L1 cache.
-inline constexpr int kAttentionMaxFloats = 4096;
+// Rows of a block times head_dim: their values, and their queries, fit in a third of an L1 cache
+// (or are 8 rows of the largest head).
+inline constexpr int kAttentionUnitFloats = 4096;
+inline constexpr int kAttentionMaxFloats = 4608;
 // kAttentionSplit and kMaxHeadDim, whose headers would pull Abseil into the sources of an
 // instruction set.
 inline constexpr int kAttentionSplitKeys = 512;
-inline constexpr int kAttentionMaxHeadDim = 512;
+inline constexpr int kAttentionMaxHeadDim = 576;
 
 // What a split gives, for each row: the largest score, the sum of exp(score - max), the values
 // weighted alike. Rows that see no key of the split hold nothing.

@@ -10,10 +10,8 @@
 #include "src/base/thread_pool.h"
 
 namespace llm {
-namespace {
 
-template <typename FormsT>
-Activations Select(const Activations& slot, FormsT forms, int64_t rows) {
+Activations Decoder::Select(const Activations& slot, Forms forms, int64_t rows) {
   Activations result = slot;
   result.rows = rows;
   if (!forms.values) result.values = nullptr;
@@ -25,12 +23,10 @@ Activations Select(const Activations& slot, FormsT forms, int64_t rows) {
   return result;
 }
 
-LinearOutput To(const LinearWeight& linear, float* out) {
+LinearOutput Decoder::To(const LinearWeight& linear, float* out) {
   return {
       .weight = linear.weight, .bias = linear.bias, .out = out, .out_stride = linear.weight.rows};
 }
-
-}  // namespace
 
 Decoder::Decoder(const Model* model, const Stream& stream, const DecoderShape& shape,
                  DecoderWorkspace workspace)
@@ -41,10 +37,19 @@ Decoder::Decoder(const Model* model, const Stream& stream, const DecoderShape& s
       shape_(shape),
       workspace_(std::move(workspace)) {
   for (const LayerWeights& layer : model_.weights.layers) {
-    forms_.push_back({.qkv = ReadBy({&layer.q.weight, &layer.k.weight, &layer.v.weight}),
-                      .o = ReadBy({&layer.o.weight}),
-                      .gate_up = ReadBy({&layer.gate.weight, &layer.up.weight}),
-                      .down = ReadBy({&layer.down.weight})});
+    const ExpertsWeights& experts = layer.experts;
+    forms_.push_back(
+        {.qkv = ReadBy({&layer.q.weight, &layer.k.weight, &layer.v.weight}),
+         .o = ReadBy({&layer.o.weight}),
+         .feed_forward =
+             ReadBy({&layer.gate.weight, &layer.up.weight, &experts.gate.weight, &experts.up.weight,
+                     &experts.shared_gate.weight, &experts.shared_up.weight}),
+         .down = ReadBy({&layer.down.weight}),
+         .expert_gate_up = ReadBy({&experts.gate.weight, &experts.up.weight}),
+         .expert_down = ReadBy({&experts.down.weight}),
+         .shared_gate_up = ReadBy({&experts.shared_gate.weight, &experts.shared_up.weight}),
+         .shared_down = ReadBy({&experts.shared_down.weight})});
+    if (experts.router.weight.rows > 0) forms_.back().feed_forward.values = true;
   }
   head_forms_ = ReadBy({&model_.weights.head});
 }
@@ -57,6 +62,7 @@ const Stream& Decoder::Op(const char* name) const {
 Decoder::Forms Decoder::ReadBy(std::initializer_list<const PackedWeight*> weights) const {
   Forms forms;
   for (const PackedWeight* weight : weights) {
+    if (weight->rows == 0) continue;  // the layer has no such weight
     // Formats of single elements are the float ones. Blocks of the others hold 32 or 256, so that
     // groups of 32 always fit.
     const bool integer = GetWeightFormat(weight->format).block_size > 1;
@@ -151,30 +157,6 @@ absl::Status Decoder::Attention(size_t layer, const Batch& batch, const KvLayerV
   const LinearOutput o[] = {To(weights.o, ws.update)};
   LLM_RETURN_IF_ERROR(kernels_.linear({.activations = attended, .outputs = o}, Op("output")));
   return PostNorm(weights.post_attention_norm, rows);
-}
-
-absl::Status Decoder::FeedForward(size_t layer, int64_t rows) {
-  const LayerWeights& weights = model_.weights.layers[layer];
-  const DecoderWorkspace& ws = workspace_;
-  const Activations normed = Select(ws.normed, forms_[layer].gate_up, rows);
-  LLM_RETURN_IF_ERROR(kernels_.rms_norm({.input = ws.update,
-                                         .residual = ws.residual,
-                                         .weight = weights.ffn_norm,
-                                         .eps = config_.norm_eps,
-                                         .output = normed},
-                                        Op("ffn_norm")));
-  const LinearOutput gate_up[] = {To(weights.gate, ws.gate), To(weights.up, ws.up)};
-  LLM_RETURN_IF_ERROR(kernels_.linear({.activations = normed, .outputs = gate_up}, Op("gate_up")));
-  const Activations gated = Select(ws.gated, forms_[layer].down, rows);
-  LLM_RETURN_IF_ERROR(kernels_.gate({.activation = config_.activation,
-                                     .gate = ws.gate,
-                                     .up = ws.up,
-                                     .input_stride = config_.ffn_size,
-                                     .output = gated},
-                                    Op("gate")));
-  const LinearOutput down[] = {To(weights.down, ws.update)};
-  LLM_RETURN_IF_ERROR(kernels_.linear({.activations = gated, .outputs = down}, Op("down")));
-  return PostNorm(weights.post_ffn_norm, rows);
 }
 
 absl::Status Decoder::PostNorm(const float* weight, int64_t rows) {

@@ -41,10 +41,17 @@ class Decoder {
   struct LayerForms {
     Forms qkv;
     Forms o;
-    Forms gate_up;
+    Forms feed_forward;  // all that read the normed input
     Forms down;
+    Forms expert_gate_up;
+    Forms expert_down;
+    Forms shared_gate_up;
+    Forms shared_down;
   };
 
+  // `slot` with the forms that are wanted, for a number of rows.
+  static Activations Select(const Activations& slot, Forms forms, int64_t rows);
+  static LinearOutput To(const LinearWeight& linear, float* out);
   // The stream, on which the next kernel is an op of this name.
   const Stream& Op(const char* name) const;
   Forms ReadBy(std::initializer_list<const PackedWeight*> weights) const;
@@ -52,6 +59,16 @@ class Decoder {
   absl::Status Attention(size_t layer, const Batch& batch, const KvLayerView& kv,
                          const float* update);
   absl::Status FeedForward(size_t layer, int64_t rows);
+  // One gated feed-forward network, into ws.update.
+  struct GatedWeights {
+    const LinearWeight& gate;
+    const LinearWeight& up;
+    const LinearWeight& down;
+  };
+  absl::Status Gated(const GatedWeights& weights, const GatedWorkspace& workspace, Forms gate_up,
+                     Forms down, int64_t rows);
+  absl::Status Experts(size_t layer, int64_t rows);
+  absl::Status RunExperts(size_t layer, int64_t rows);
   absl::Status PostNorm(const float* weight, int64_t rows);
   void GatherRows(absl::Span<const int32_t> rows, size_t first);
   absl::Status Head(const Batch& batch, float* logits);

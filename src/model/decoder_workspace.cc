@@ -35,6 +35,32 @@ void LayOutAttention(const ModelConfig& config, const KernelTable& kernels,
   workspace->attention = arena->Take<std::byte>(static_cast<int64_t>(workspace->attention_bytes));
 }
 
+GatedWorkspace LayOutGated(int64_t rows, int64_t ffn_size, bool float_only, Arena* arena) {
+  GatedWorkspace workspace;
+  workspace.gate = arena->Take<float>(rows * ffn_size);
+  workspace.up = arena->Take<float>(rows * ffn_size);
+  workspace.gated = TakeActivations(arena, rows, ffn_size, float_only);
+  return workspace;
+}
+
+ExpertsWorkspace LayOutExperts(const ModelConfig& config, const DecoderShape& shape, Arena* arena) {
+  const RouterRule& router = config.experts.router;
+  const int64_t tokens = shape.max_tokens;
+  const int64_t rows = tokens * router.experts_per_token;
+  ExpertsWorkspace workspace;
+  workspace.logits = arena->Take<float>(tokens * router.num_experts);
+  workspace.weights = arena->Take<float>(rows);
+  workspace.rows = arena->Take<int32_t>(rows);
+  workspace.row_tokens = arena->Take<int32_t>(rows);
+  workspace.begin = arena->Take<int32_t>(router.num_experts + 1);
+  workspace.gated = LayOutGated(rows, config.experts.ffn_size, shape.float_activations, arena);
+  const size_t mark = arena->Mark();
+  workspace.gathered = TakeActivations(arena, rows, config.hidden_size, shape.float_activations);
+  arena->Rewind(mark);
+  workspace.out = arena->Take<float>(rows * config.hidden_size);
+  return workspace;
+}
+
 }  // namespace
 
 DecoderWorkspace LayOutDecoder(const ModelConfig& config, const KernelTable& kernels,
@@ -52,9 +78,17 @@ DecoderWorkspace LayOutDecoder(const ModelConfig& config, const KernelTable& ker
   LayOutAttention(config, kernels, shape, arena, &workspace);
 
   arena->Rewind(mark);
-  workspace.gate = arena->Take<float>(tokens * config.ffn_size);
-  workspace.up = arena->Take<float>(tokens * config.ffn_size);
-  workspace.gated = TakeActivations(arena, tokens, config.ffn_size, shape.float_activations);
+  workspace.dense = LayOutGated(tokens, config.ffn_size, shape.float_activations, arena);
+
+  if (config.experts.router.num_experts > 0) {
+    const int64_t shared = config.experts.shared_ffn_size;
+    arena->Rewind(mark);
+    if (shared > 0) {
+      workspace.shared = LayOutGated(tokens, shared, shape.float_activations, arena);
+    }
+    arena->Rewind(mark);
+    workspace.experts = LayOutExperts(config, shape, arena);
+  }
 
   arena->Rewind(mark);
   const int64_t rows = shape.max_logit_rows;

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "kernels/gate.h"
+#include "kernels/moe.h"
 #include "kernels/rope.h"
 #include "src/cache/kv_groups.h"
 #include "src/loader/weight_source.h"
@@ -21,9 +22,17 @@ struct RopeVariant {
 };
 
 struct LayerConfig {
-  int window = 0;    // tokens that a query sees, itself included; 0: all
-  int kv_group = 0;  // index into kv_groups
-  int rope = 0;      // index into ropes
+  int window = 0;        // tokens that a query sees, itself included; 0: all
+  int kv_group = 0;      // index into kv_groups
+  int rope = 0;          // index into ropes
+  bool experts = false;  // the feed-forward part is a mixture of experts
+};
+
+// Of the layers that are mixtures. num_experts of 0: none is.
+struct ExpertsConfig {
+  RouterRule router;
+  int ffn_size = 0;         // of one expert
+  int shared_ffn_size = 0;  // of the expert that sees all tokens; 0: there is none
 };
 
 // Names of tensors as GGUF files have them; a layer's are "blk.<layer>.<name>.weight" (and
@@ -34,6 +43,7 @@ struct TensorNames {
   const char* head = "output";
   const char* rope_factors = "rope_freqs";
   const char* attention_norm = "attn_norm";
+  const char* qkv = "attn_qkv";  // in the place of the next three, where the file has it
   const char* q = "attn_q";
   const char* k = "attn_k";
   const char* v = "attn_v";
@@ -46,6 +56,14 @@ struct TensorNames {
   const char* up = "ffn_up";
   const char* down = "ffn_down";
   const char* post_ffn_norm = "post_ffw_norm";
+  const char* router = "ffn_gate_inp";
+  const char* selection_bias = "exp_probs_b";
+  const char* expert_gate = "ffn_gate_exps";
+  const char* expert_up = "ffn_up_exps";
+  const char* expert_down = "ffn_down_exps";
+  const char* shared_gate = "ffn_gate_shexp";
+  const char* shared_up = "ffn_up_shexp";
+  const char* shared_down = "ffn_down_shexp";
 };
 
 struct ModelConfig {
@@ -64,6 +82,7 @@ struct ModelConfig {
   float attention_scale = 0;     // multiplies q k
   float attention_soft_cap = 0;  // 0: none
   GateActivation activation = GateActivation::kSilu;
+  ExpertsConfig experts;
   RopePairs rope_pairs = RopePairs::kHalves;
   int rope_dim = 0;
 
@@ -71,6 +90,7 @@ struct ModelConfig {
   bool post_norms =
       false;  // the outputs of attention and feed-forward are normed before they are added
   bool may_have_biases = false;  // linear layers take a bias where the file has one
+  bool fused_gate_up = false;    // `up` has the rows of gate, then its own
   bool tied_embeddings = false;  // the head is the embedding table
   bool rope_factors = false;  // the file has a tensor that divides inv_freq; LoadModel applies it
 

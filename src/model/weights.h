@@ -24,6 +24,23 @@ struct LinearWeight {
   const float* bias = nullptr;  // [outputs] or null
 };
 
+// One weight for each expert, expert after expert: [num_experts * outputs, inputs].
+struct ExpertWeight {
+  PackedWeight weight;
+  const float* bias = nullptr;  // [num_experts, outputs] or null
+};
+
+struct ExpertsWeights {
+  LinearWeight router;                    // [num_experts, hidden_size]; no rows: a dense layer
+  const float* selection_bias = nullptr;  // [num_experts] or null
+  ExpertWeight gate;                      // outputs: ffn_size of an expert
+  ExpertWeight up;                        // likewise
+  ExpertWeight down;                      // outputs: hidden_size
+  LinearWeight shared_gate;               // [shared_ffn_size, hidden_size]; no rows: none
+  LinearWeight shared_up;                 // likewise
+  LinearWeight shared_down;               // [hidden_size, shared_ffn_size]
+};
+
 struct LayerWeights {
   const float* attention_norm = nullptr;       // [hidden_size]
   LinearWeight q;                              // [num_heads * head_dim, hidden_size]
@@ -38,6 +55,9 @@ struct LayerWeights {
   LinearWeight up;                             // [ffn_size, hidden_size]
   LinearWeight down;                           // [hidden_size, ffn_size]
   const float* post_ffn_norm = nullptr;        // [hidden_size] or null
+  ExpertsWeights experts;                      // in the place of gate, up and down
+  PackedWeight fused_qkv;                      // what q, k and v are parts of, in some files
+  PackedWeight fused_gate_up;                  // likewise
 };
 
 struct Weights {

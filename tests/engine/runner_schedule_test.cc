@@ -29,6 +29,10 @@ std::vector<Case> Cases() {
       cases.push_back({"gemma3", WeightFormat::kQ4_1, WeightFormat::kF16, false, dtype, kernels});
       cases.push_back({"gemma3", WeightFormat::kF16, WeightFormat::kBF16, true, dtype, kernels});
     }
+    for (const DType dtype : {DType::kF16, DType::kI8}) {
+      cases.push_back({"qwen3moe", WeightFormat::kQ4_1, WeightFormat::kF16, false, dtype, kernels});
+      cases.push_back({"qwen3moe", WeightFormat::kF16, WeightFormat::kBF16, true, dtype, kernels});
+    }
   }
   return cases;
 }

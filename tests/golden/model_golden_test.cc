@@ -90,38 +90,57 @@ INSTANTIATE_TEST_SUITE_P(All, TinyModelTest, testing::ValuesIn(TinyCases()),
                                                                 1);
                          });
 
-TEST(RopeFactorsTest, LogitsOfALlama3ScaledModelEqualTheGolden) {
-  const std::string shared = INLAY_SHARED_DATA;
-  const std::string model = shared + "/gguf/converted/llama_rope_llama3_sharded.gguf";
+// Models of the test data by folder name; INLAY_SHARED_DATA may be absent.
+class SharedModelTest : public testing::TestWithParam<const char*> {
+ protected:
+  std::string golden() const {
+    return std::string(INLAY_SHARED_DATA "/models/") + GetParam() + "/golden.json";
+  }
+  void ExpectEqualOnAllBackends(const WeightSource& source) {
+    for (const KernelTable* kernels : AvailableKernels()) {
+      SCOPED_TRACE(kernels->name);
+      ExpectModelEquals(source, golden(), kernels);
+    }
+  }
+};
+
+std::string ModelName(const testing::TestParamInfo<const char*>& param_info) {
+  return param_info.param;
+}
+
+// Files of llama.cpp's converter: rows of q and k permuted, tensors and keys as it names them.
+class ConvertedModelTest : public SharedModelTest {};
+
+TEST_P(ConvertedModelTest, LogitsEqualTheGolden) {
+  const std::string model =
+      std::string(INLAY_SHARED_DATA "/gguf/converted/") + GetParam() + ".gguf";
   if (!FileExists(model)) GTEST_SKIP() << model << " is not here";
   const std::unique_ptr<WeightSource> source = OpenModel(model);
   ASSERT_NE(source, nullptr);
-  for (const KernelTable* kernels : AvailableKernels()) {
-    ExpectModelEquals(*source, shared + "/models/llama_rope_llama3_sharded/golden.json", kernels);
-  }
+  ExpectEqualOnAllBackends(*source);
 }
 
-// Windows shorter than the prompt, two rope bases, scaled global layers, tied tables, biases on
-// every linear layer.
-class HfModelTest : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(All, ConvertedModelTest,
+                         testing::Values("llama_rope_llama3_sharded", "qwen2", "qwen3",
+                                         "qwen3_moe"), ModelName);
+
+// Checkpoints of Hugging Face in GGUF's vocabulary, rows of q and k as they were.
+class HfModelTest : public SharedModelTest {};
 
 TEST_P(HfModelTest, LogitsEqualTheGolden) {
-  const std::string folder = std::string(INLAY_SHARED_DATA "/models/") + GetParam();
-  if (!FileExists(folder + "/golden.json")) GTEST_SKIP() << folder << " is not here";
-  const absl::StatusOr<FakeWeightSource> source = HfModel(folder);
+  if (!FileExists(golden())) GTEST_SKIP() << golden() << " is not here";
+  const absl::StatusOr<FakeWeightSource> source =
+      HfModel(std::string(INLAY_SHARED_DATA "/models/") + GetParam());
   ASSERT_TRUE(source.ok()) << source.status();
-  for (const KernelTable* kernels : AvailableKernels()) {
-    SCOPED_TRACE(kernels->name);
-    ExpectModelEquals(*source, folder + "/golden.json", kernels);
-  }
+  ExpectEqualOnAllBackends(*source);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, HfModelTest,
                          testing::Values("llama", "llama_tied_bias", "llama_rope_linear",
+                                         "llama_yarn", "mistral_swa", "mixtral", "qwen2", "qwen3",
+                                         "qwen3_moe",
                                          "gemma3_text", "gemma3_text_ropescale"),
-                         [](const testing::TestParamInfo<const char*>& param_info) {
-                           return std::string(param_info.param);
-                         });
+                         ModelName);
 
 }  // namespace
 }  // namespace llm

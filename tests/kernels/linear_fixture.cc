@@ -128,10 +128,4 @@ Activations RandomActivations::Quants(int64_t begin, int64_t count) const {
   return a;
 }
 
-std::unique_ptr<ThreadPool> MakePool(int num_threads) {
-  auto pool = ThreadPool::Create({.num_threads = num_threads});
-  EXPECT_TRUE(pool.ok()) << pool.status();
-  return *std::move(pool);
-}
-
 }  // namespace llm

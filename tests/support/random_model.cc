@@ -22,7 +22,10 @@ class Builder {
  private:
   void SetMetadata();
   void AddLayer(int layer);
+  void AddExperts(int layer);
   void Matrix(const std::string& name, WeightFormat format, int64_t rows, int64_t cols);
+  void Experts(const std::string& name, WeightFormat format, int64_t rows, int64_t cols);
+  bool Is(const char* architecture) const { return options_.architecture == architecture; }
   void Norm(const std::string& name, int64_t size);
   std::vector<uint8_t> Encode(WeightFormat format, int64_t count, float deviation);
 
@@ -78,6 +81,13 @@ void Builder::Matrix(const std::string& name, WeightFormat format, int64_t rows,
   source_.Add(name + ".weight", format, {rows, cols}, Encode(format, rows * cols, deviation));
 }
 
+void Builder::Experts(const std::string& name, WeightFormat format, int64_t rows, int64_t cols) {
+  const float deviation = 1.5f / std::sqrt(static_cast<float>(cols));
+  const int64_t count = options_.num_experts;
+  source_.Add(name + ".weight", format, {count, rows, cols},
+              Encode(format, count * rows * cols, deviation));
+}
+
 void Builder::Norm(const std::string& name, int64_t size) {
   std::uniform_real_distribution<float> around_one(0.5f, 1.5f);
   std::vector<uint8_t> bytes;
@@ -101,7 +111,12 @@ void Builder::SetMetadata() {
   set("attention.value_length", int64_t{options_.head_dim});
   set("attention.layer_norm_rms_epsilon", 1e-5);
   set("rope.freq_base", 10000.0);
-  if (options_.architecture != "gemma3") return;
+  if (Is("qwen3moe")) {
+    set("expert_count", int64_t{options_.num_experts});
+    set("expert_used_count", int64_t{options_.experts_per_token});
+    set("expert_feed_forward_length", int64_t{options_.expert_ffn_size});
+  }
+  if (!Is("gemma3")) return;
   set("attention.sliding_window", int64_t{options_.window});
   set("attention.sliding_window_pattern", int64_t{3});
 }
@@ -117,14 +132,28 @@ void Builder::AddLayer(int layer) {
   Matrix(name("attn_v"), options_.value_format, kv, hidden);
   Matrix(name("attn_output"), options_.format, hidden, q);
   Norm(name("ffn_norm"), hidden);
-  Matrix(name("ffn_gate"), options_.value_format, options_.ffn_size, hidden);
-  Matrix(name("ffn_up"), options_.format, options_.ffn_size, hidden);
-  Matrix(name("ffn_down"), options_.format, hidden, options_.ffn_size);
-  if (options_.architecture != "gemma3") return;
+  if (Is("qwen3moe")) {
+    AddExperts(layer);
+  } else {
+    Matrix(name("ffn_gate"), options_.value_format, options_.ffn_size, hidden);
+    Matrix(name("ffn_up"), options_.format, options_.ffn_size, hidden);
+    Matrix(name("ffn_down"), options_.format, hidden, options_.ffn_size);
+  }
+  if (Is("llama")) return;
   Norm(name("attn_q_norm"), options_.head_dim);
   Norm(name("attn_k_norm"), options_.head_dim);
+  if (!Is("gemma3")) return;
   Norm(name("post_attention_norm"), hidden);
   Norm(name("post_ffw_norm"), hidden);
+}
+
+void Builder::AddExperts(int layer) {
+  const auto name = [&](const char* stem) { return absl::StrCat("blk.", layer, ".", stem); };
+  const int64_t hidden = options_.hidden_size;
+  Matrix(name("ffn_gate_inp"), WeightFormat::kF32, options_.num_experts, hidden);
+  Experts(name("ffn_gate_exps"), options_.value_format, options_.expert_ffn_size, hidden);
+  Experts(name("ffn_up_exps"), options_.format, options_.expert_ffn_size, hidden);
+  Experts(name("ffn_down_exps"), options_.format, hidden, options_.expert_ffn_size);
 }
 
 FakeWeightSource Builder::Build() {

@@ -7,8 +7,8 @@ namespace llm {
 namespace {
 
 constexpr Architecture kArchitectures[] = {
-    {"llama", ConfigureLlama},
-    {"gemma3", ConfigureGemma3},
+    {"llama", ConfigureLlama},       {"qwen2", ConfigureQwen2},   {"qwen3", ConfigureQwen3},
+    {"qwen3moe", ConfigureQwen3Moe}, {"gemma3", ConfigureGemma3},
 };
 
 }  // namespace
