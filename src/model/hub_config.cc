@@ -134,6 +134,20 @@ void HubConfig::RequireNumber(absl::string_view key, double wanted) {
   if (value != wanted) Refuse(key, absl::StrCat(value, " is not supported, only ", wanted));
 }
 
+void HubConfig::RequireEmpty(absl::string_view key) {
+  const JsonValue array = Take(key);
+  if (array.exists() && (!array.Is(JsonType::kArray) || array.num_items() != 0)) {
+    Refuse(key, "only [] is supported");
+  }
+}
+
+void HubConfig::RequireAll(absl::string_view key, absl::string_view wanted) {
+  for (const std::string& text : Texts(key)) {
+    if (text == wanted) continue;
+    Refuse(key, absl::StrCat(Printable(text), " is not supported, only ", wanted));
+  }
+}
+
 void HubConfig::RefuseUnread() {
   for (JsonValue v = object_.first(); v.exists(); v = v.next()) {
     if (v.is_null() || read_.find(v.key()) != read_.end()) continue;

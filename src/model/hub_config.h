@@ -46,6 +46,9 @@ class HubConfig {
   void RequireText(absl::string_view key, absl::string_view wanted);
   void RequireBool(absl::string_view key, bool wanted);
   void RequireNumber(absl::string_view key, double wanted);
+  void RequireEmpty(absl::string_view key);  // an array
+  // Every text of an array is this one.
+  void RequireAll(absl::string_view key, absl::string_view wanted);
   // UNIMPLEMENTED, naming the first key that nothing read.
   void RefuseUnread();
 

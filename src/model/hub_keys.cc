@@ -56,10 +56,16 @@ void MapHeadDim(HubConfig* config, HubExtras* extras) {
 void MapTable(absl::Span<const HubKey> keys, HubConfig* config, HubExtras* extras) {
   for (const HubKey& key : keys) {
     if (!config->Has(key.hub)) continue;  // where one is needed, its reader will say so
-    if (key.value == HubValue::kInt) {
-      extras->Set(key.gguf, key.hub, config->Int(key.hub));
-    } else {
-      extras->Set(key.gguf, key.hub, config->Float(key.hub));
+    switch (key.value) {
+      case HubValue::kInt:
+        extras->Set(key.gguf, key.hub, config->Int(key.hub));
+        break;
+      case HubValue::kFloat:
+        extras->Set(key.gguf, key.hub, config->Float(key.hub));
+        break;
+      case HubValue::kBool:
+        extras->Set(key.gguf, key.hub, config->BoolOr(key.hub, false));
+        break;
     }
   }
 }

@@ -14,8 +14,8 @@
 
 namespace llm {
 
-// A number of config.json that is a key of GGUF as it stands.
-enum class HubValue { kInt, kFloat };
+// A value of config.json that is a key of GGUF as it stands.
+enum class HubValue { kInt, kFloat, kBool };
 struct HubKey {
   const char* hub;   // "num_hidden_layers"
   const char* gguf;  // "block_count", in the architecture's namespace

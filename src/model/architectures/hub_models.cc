@@ -7,8 +7,7 @@ namespace llm {
 namespace {
 
 constexpr const HubModel* kHubModels[] = {
-    &kHubLlama,
-    &kHubGemma3,
+    &kHubLlama, &kHubMistral, &kHubMixtral, &kHubQwen2, &kHubQwen3, &kHubQwen3Moe, &kHubGemma3,
 };
 
 }  // namespace

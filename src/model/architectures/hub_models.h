@@ -6,6 +6,11 @@
 namespace llm {
 
 extern const HubModel kHubLlama;
+extern const HubModel kHubMistral;
+extern const HubModel kHubMixtral;
+extern const HubModel kHubQwen2;
+extern const HubModel kHubQwen3;
+extern const HubModel kHubQwen3Moe;
 extern const HubModel kHubGemma3;
 
 }  // namespace llm

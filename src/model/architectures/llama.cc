@@ -40,9 +40,43 @@ void Map(HubConfig* config, HubExtras* extras) {
   MapRope(config, extras);
 }
 
+constexpr HubKey kMistralKeys[] = {
+    {"sliding_window", "attention.sliding_window", HubValue::kInt},
+};
+
+constexpr HubKey kMixtralKeys[] = {
+    {"sliding_window", "attention.sliding_window", HubValue::kInt},
+    {"num_local_experts", "expert_count", HubValue::kInt},
+    {"num_experts_per_tok", "expert_used_count", HubValue::kInt},
+};
+
+constexpr const char* kMixtralHarmless[] = {"output_router_logits", "router_aux_loss_coef",
+                                            "router_jitter_noise"};
+
+constexpr HubTensor kMixtralTensors[] = {
+    {"model.layers.{}.post_attention_layernorm", "blk.{}.ffn_norm"},
+    {"model.layers.{}.block_sparse_moe.gate", "blk.{}.ffn_gate_inp"},
+    {"model.layers.{}.block_sparse_moe.experts.{}.w1", "blk.{}.ffn_gate_exps", HubForm::kExpert},
+    {"model.layers.{}.block_sparse_moe.experts.{}.w3", "blk.{}.ffn_up_exps", HubForm::kExpert},
+    {"model.layers.{}.block_sparse_moe.experts.{}.w2", "blk.{}.ffn_down_exps", HubForm::kExpert},
+};
+
 }  // namespace
 
 const HubModel kHubLlama = {
     .model_type = "llama", .architecture = "llama", .tensors = kTensors, .map = Map};
+
+const HubModel kHubMistral = {.model_type = "mistral",
+                              .architecture = "llama",
+                              .keys = kMistralKeys,
+                              .tensors = kTensors,
+                              .map = Map};
+
+const HubModel kHubMixtral = {.model_type = "mixtral",
+                              .architecture = "llama",
+                              .keys = kMixtralKeys,
+                              .harmless = kMixtralHarmless,
+                              .tensors = kMixtralTensors,
+                              .map = Map};
 
 }  // namespace llm
