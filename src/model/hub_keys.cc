@@ -117,11 +117,16 @@ absl::StatusOr<HubHeader> WriteHubKeys(const JsonDocument& document, GgufWriter*
 
   writer->AddString("general.architecture", header.model->architecture);
   header.names.Add("general.architecture", "model_type");
+  const auto name = [&](absl::string_view key) {
+    return absl::StrCat(header.model->architecture, ".", key);
+  };
   for (const HubExtraKey& key : header.extras.keys) {
-    const std::string name = absl::StrCat(header.model->architecture, ".", key.gguf);
-    std::visit(KeyWriter(name, writer), key.value);
-    header.names.Add(name, key.hub);
+    std::visit(KeyWriter(name(key.gguf), writer), key.value);
+    header.names.Add(name(key.gguf), key.hub);
   }
+  // Also those that are missing.
+  for (const HubKey& key : kSharedKeys) header.names.Add(name(key.gguf), key.hub);
+  for (const HubKey& key : header.model->keys) header.names.Add(name(key.gguf), key.hub);
   return header;
 }
 
