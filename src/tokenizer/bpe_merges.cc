@@ -27,22 +27,23 @@ absl::Status MergeError(size_t rank, absl::string_view text, absl::string_view w
                                                  absl::CEscape(text.substr(0, 80)), "\") ", what));
 }
 
+// `bytes` is memory that one merge after the other uses.
 absl::StatusOr<BpeMerge> ParseMerge(const Vocabulary& vocabulary, size_t rank,
-                                    absl::string_view text) {
+                                    absl::string_view text, std::string* bytes) {
   const size_t space = text.find(' ');
   if (space == absl::string_view::npos || space == 0 || space + 1 == text.size() ||
       text.find(' ', space + 1) != absl::string_view::npos) {
     return MergeError(rank, text, "is not two texts with one space between them");
   }
-  std::string bytes;
-  if (!DecodeByteAlphabet(text.substr(0, space), &bytes)) {
+  bytes->clear();
+  if (!DecodeByteAlphabet(text.substr(0, space), bytes)) {
     return MergeError(rank, text, "has a character outside the byte alphabet");
   }
-  const size_t left_size = bytes.size();
-  if (!DecodeByteAlphabet(text.substr(space + 1), &bytes)) {
+  const size_t left_size = bytes->size();
+  if (!DecodeByteAlphabet(text.substr(space + 1), bytes)) {
     return MergeError(rank, text, "has a character outside the byte alphabet");
   }
-  const absl::string_view view = bytes;
+  const absl::string_view view = *bytes;
   const BpeMerge merge = {vocabulary.FindPiece(view.substr(0, left_size)),
                           vocabulary.FindPiece(view.substr(left_size)), vocabulary.FindPiece(view)};
   if (merge.left < 0) return MergeError(rank, text, "names no token on its left");
@@ -53,25 +54,24 @@ absl::StatusOr<BpeMerge> ParseMerge(const Vocabulary& vocabulary, size_t rank,
 
 }  // namespace
 
-absl::StatusOr<BpeMerges> BpeMerges::Create(const Vocabulary& vocabulary,
-                                            const std::vector<std::string>& merges) {
+absl::StatusOr<BpeMerges> BpeMerges::Create(const Vocabulary& vocabulary, const TextList& merges) {
   BpeMerges result(merges.size());
   result.seed_ = absl::Hash<size_t>{}(merges.size());  // of this process: it begins at an address
-  for (size_t rank = 0; rank < merges.size(); ++rank) {
-    LLM_ASSIGN_OR_RETURN(const BpeMerge merge, ParseMerge(vocabulary, rank, merges[rank]));
-    if (result.FindRank(merge.left, merge.right) == kNone) {
-      result.index_.Insert(HashPair(result.seed_, merge.left, merge.right),
-                           static_cast<uint32_t>(rank));
-    }
+  std::string bytes;
+  for (const absl::string_view text : merges) {
+    const size_t rank = result.merges_.size();
+    LLM_ASSIGN_OR_RETURN(const BpeMerge merge, ParseMerge(vocabulary, rank, text, &bytes));
     result.merges_.push_back(merge);
+    result.index_.FindOrInsert(
+        HashPair(result.seed_, merge.left, merge.right), static_cast<uint32_t>(rank),
+        [&](uint32_t other) { return result.Joins(other, merge.left, merge.right); });
   }
   return result;
 }
 
 uint32_t BpeMerges::FindRank(int32_t left, int32_t right) const {
-  return index_.Find(HashPair(seed_, left, right), [&](uint32_t rank) {
-    return merges_[rank].left == left && merges_[rank].right == right;
-  });
+  return index_.Find(HashPair(seed_, left, right),
+                     [&](uint32_t rank) { return Joins(rank, left, right); });
 }
 
 }  // namespace llm

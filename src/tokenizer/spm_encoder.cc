@@ -60,13 +60,22 @@ SpmEncoder::SpmEncoder(TokenizerSpec* spec, const Vocabulary* vocabulary,
       add_space_prefix_(spec->add_space_prefix),
       remove_extra_whitespaces_(spec->remove_extra_whitespaces) {
   spec->scores = std::vector<float>();
-  for (int32_t id = 0; id < vocabulary->size(); ++id) {
-    const TokenType type = TypeOf(*spec, static_cast<size_t>(id));
-    if (type == TokenType::kUnused) unused_ids_.push_back(id);
-    if (type == TokenType::kUnknown && unknown_id_ < 0) unknown_id_ = id;
-    const absl::string_view bytes = vocabulary->Bytes(id);
-    for (size_t i = 1; i < bytes.size(); ++i) neighbours_.set(NeighbourBit(bytes, i));
+  for (size_t id = 0; id < spec->types.size(); ++id) {
+    const TokenType type = spec->types[id];
+    if (type == TokenType::kUnused) unused_ids_.push_back(static_cast<int32_t>(id));
+    if (type == TokenType::kUnknown && unknown_id_ < 0) unknown_id_ = static_cast<int32_t>(id);
   }
+  FindNeighbours();
+}
+
+// First a byte for each pair: writing one waits for nothing, while a bit would be read before.
+void SpmEncoder::FindNeighbours() {
+  std::vector<uint8_t> found(neighbours_.size());
+  for (int32_t id = 0; id < vocabulary_->size(); ++id) {
+    const absl::string_view bytes = vocabulary_->Bytes(id);
+    for (size_t i = 1; i < bytes.size(); ++i) found[NeighbourBit(bytes, i)] = 1;
+  }
+  for (size_t bit = 0; bit < found.size(); ++bit) neighbours_[bit] = found[bit] != 0;
 }
 
 absl::Status SpmEncoder::Encode(absl::string_view text, std::vector<int32_t>* ids) const {

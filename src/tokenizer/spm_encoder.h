@@ -58,6 +58,7 @@ class SpmEncoder final : public TextEncoder {
   SpmEncoder(TokenizerSpec* spec, const Vocabulary* vocabulary,
              const AddedTokenMatcher* user_defined);
 
+  void FindNeighbours();
   std::string Normalize(absl::string_view text) const;
   // The length of the first part of `text` across whose end no piece can reach.
   size_t SegmentLength(absl::string_view text) const;

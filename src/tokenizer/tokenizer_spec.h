@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "src/base/text_list.h"
+
 namespace llm {
 
 enum class TokenizerModel {
@@ -38,6 +40,12 @@ struct TokenizerSpec {
   bool add_eos = false;
   bool add_space_prefix = true;  // kSpm
   bool remove_extra_whitespaces = false;
+};
+
+// A spec's tokens and merges where they lie already, such as in a file's header.
+struct TokenizerTexts {
+  TextList tokens;
+  TextList merges;
 };
 
 }  // namespace llm

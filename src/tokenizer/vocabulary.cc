@@ -2,6 +2,7 @@
 #include "src/tokenizer/vocabulary.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/hash/hash.h"
@@ -17,12 +18,22 @@ uint64_t HashBytes(absl::string_view bytes) { return absl::Hash<absl::string_vie
 
 constexpr absl::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581
 
+bool StartsWithSpaceMark(absl::string_view text) {
+  return text.size() >= kSpaceMark.size() && text[0] == kSpaceMark[0] &&
+         text.substr(0, kSpaceMark.size()) == kSpaceMark;
+}
+
+// Half of all tokens have the mark in front, and hardly any elsewhere.
 void AppendWithSpaces(absl::string_view text, std::string* out) {
-  for (size_t at = text.find(kSpaceMark); at != absl::string_view::npos;
-       at = text.find(kSpaceMark)) {
-    out->append(text.data(), at);
-    out->push_back(' ');
-    text.remove_prefix(at + kSpaceMark.size());
+  while (true) {
+    while (StartsWithSpaceMark(text)) {
+      out->push_back(' ');
+      text.remove_prefix(kSpaceMark.size());
+    }
+    const size_t next = text.find(kSpaceMark[0], 1);
+    if (next == absl::string_view::npos) break;
+    out->append(text.data(), next);
+    text.remove_prefix(next);
   }
   out->append(text.data(), text.size());
 }
@@ -44,19 +55,17 @@ int ParseByteToken(absl::string_view text) {
 
 }  // namespace
 
-absl::StatusOr<Vocabulary> Vocabulary::Create(TokenizerSpec* spec) {
-  Vocabulary vocabulary(spec->tokens.size());
-  LLM_RETURN_IF_ERROR(vocabulary.AppendTexts(*spec));
-  LLM_RETURN_IF_ERROR(vocabulary.IndexPieces(*spec));
-  LLM_RETURN_IF_ERROR(vocabulary.IndexByteTokens(*spec));
+absl::StatusOr<Vocabulary> Vocabulary::Create(const TokenizerSpec& spec, const TextList& tokens) {
+  Vocabulary vocabulary(tokens.size());
+  LLM_RETURN_IF_ERROR(vocabulary.AppendTexts(spec, tokens));
+  LLM_RETURN_IF_ERROR(vocabulary.IndexPieces(spec, tokens));
+  LLM_RETURN_IF_ERROR(vocabulary.IndexByteTokens(spec));
   vocabulary.literal_ = std::vector<bool>();  // `= {}` would keep the memory
-  spec->tokens = std::vector<std::string>();
   return vocabulary;
 }
 
-absl::Status Vocabulary::AppendTexts(const TokenizerSpec& spec) {
-  size_t total = 0;  // no text renders longer than it is stored
-  for (const std::string& text : spec.tokens) total += text.size();
+absl::Status Vocabulary::AppendTexts(const TokenizerSpec& spec, const TextList& tokens) {
+  const size_t total = tokens.num_text_bytes();  // no text renders longer than it is stored
   if (total > kMaxTextBytes) {
     return absl::InvalidArgumentError(absl::StrCat("tokenizer: the token texts have ", total,
                                                    " bytes together, at most ", kMaxTextBytes,
@@ -64,36 +73,40 @@ absl::Status Vocabulary::AppendTexts(const TokenizerSpec& spec) {
   }
   bytes_.reserve(total);
   offsets_.push_back(0);
-  literal_.resize(spec.tokens.size());
-  for (size_t id = 0; id < spec.tokens.size(); ++id) {
-    const std::string& text = spec.tokens[id];
-    const TokenType type = TypeOf(spec, id);
-    if (type == TokenType::kByte) {
-      const int byte = ParseByteToken(text);
-      if (byte < 0) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("tokenizer: ", DescribeToken(id, text),
-                         " is a byte token, but not of the form <0xNN>"));
-      }
-      bytes_.push_back(static_cast<char>(byte));
-    } else if (spec.model == TokenizerModel::kSpm) {
-      AppendWithSpaces(text, &bytes_);
-    } else if (type != TokenType::kNormal || !DecodeByteAlphabet(text, &bytes_)) {
-      literal_[id] = true;
-      bytes_ += text;
-    }
+  literal_.resize(tokens.size());
+  for (const absl::string_view text : tokens) {
+    LLM_RETURN_IF_ERROR(AppendText(spec, offsets_.size() - 1, text));
     offsets_.push_back(static_cast<uint32_t>(bytes_.size()));
   }
   bytes_.shrink_to_fit();
   return absl::OkStatus();
 }
 
-bool Vocabulary::InsertPiece(int32_t id, uint64_t hash) {
+absl::Status Vocabulary::AppendText(const TokenizerSpec& spec, size_t id, absl::string_view text) {
+  const TokenType type = TypeOf(spec, id);
+  if (type == TokenType::kByte) {
+    const int byte = ParseByteToken(text);
+    if (byte < 0) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "tokenizer: ", DescribeToken(id, text), " is a byte token, but not of the form <0xNN>"));
+    }
+    bytes_.push_back(static_cast<char>(byte));
+  } else if (spec.model == TokenizerModel::kSpm) {
+    AppendWithSpaces(text, &bytes_);
+  } else if (type != TokenType::kNormal || !DecodeByteAlphabet(text, &bytes_)) {
+    literal_[id] = true;
+    bytes_.append(text.data(), text.size());
+  }
+  return absl::OkStatus();
+}
+
+int32_t Vocabulary::InsertPiece(int32_t id, uint64_t hash) {
   const absl::string_view bytes = Bytes(id);
-  if (FindHashed(bytes, hash) >= 0) return false;
-  index_.Insert(hash, static_cast<uint32_t>(id));
-  max_piece_bytes_ = std::max(max_piece_bytes_, bytes.size());
-  return true;
+  const uint32_t other = index_.FindOrInsert(
+      hash, static_cast<uint32_t>(id),
+      [&](uint32_t candidate) { return Bytes(static_cast<int32_t>(candidate)) == bytes; });
+  if (other == IndexTable::kNone) max_piece_bytes_ = std::max(max_piece_bytes_, bytes.size());
+  return static_cast<int32_t>(other);  // kNone is -1
 }
 
 // Slots lie all over a table that no cache holds: fetching some at once hides the wait.
@@ -106,16 +119,17 @@ void Vocabulary::HashAhead(int32_t first, uint64_t* hashes) const {
 }
 
 // Normal tokens first: a user-defined or unused one of the same bytes is not what merging means.
-absl::Status Vocabulary::IndexPieces(const TokenizerSpec& spec) {
+absl::Status Vocabulary::IndexPieces(const TokenizerSpec& spec, const TextList& tokens) {
   std::array<uint64_t, kHashesAhead> hashes;  // of ids [first, first + kHashesAhead)
   for (int32_t id = 0; id < size(); ++id) {
     const size_t i = static_cast<size_t>(id);
     if (i % kHashesAhead == 0) HashAhead(id, hashes.data());
     if (TypeOf(spec, i) != TokenType::kNormal || literal_[i] || Bytes(id).empty()) continue;
-    if (!InsertPiece(id, hashes[i % kHashesAhead])) {
+    const int32_t other = InsertPiece(id, hashes[i % kHashesAhead]);
+    if (other >= 0) {
       return absl::InvalidArgumentError(
-          absl::StrCat("tokenizer: ", DescribeToken(i, spec.tokens[i]),
-                       " has the same text as token ", FindPiece(Bytes(id))));
+          absl::StrCat("tokenizer: ", DescribeToken(i, *std::next(tokens.begin(), id)),
+                       " has the same text as token ", other));
     }
   }
   for (int32_t id = 0; id < size(); ++id) {
@@ -149,12 +163,9 @@ absl::Status Vocabulary::IndexByteTokens(const TokenizerSpec& spec) {
 }
 
 int32_t Vocabulary::FindPiece(absl::string_view bytes) const {
-  return FindHashed(bytes, HashBytes(bytes));
-}
-
-int32_t Vocabulary::FindHashed(absl::string_view bytes, uint64_t hash) const {
-  const uint32_t index = index_.Find(
-      hash, [&](uint32_t candidate) { return Bytes(static_cast<int32_t>(candidate)) == bytes; });
+  const uint32_t index = index_.Find(HashBytes(bytes), [&](uint32_t candidate) {
+    return Bytes(static_cast<int32_t>(candidate)) == bytes;
+  });
   return static_cast<int32_t>(index);  // kNone is -1
 }
 

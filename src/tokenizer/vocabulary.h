@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "src/base/text_list.h"
 #include "src/tokenizer/index_table.h"
 #include "src/tokenizer/tokenizer_spec.h"
 
@@ -18,8 +19,8 @@ namespace llm {
 // resolved here and nowhere else.
 class Vocabulary {
  public:
-  // Empties spec->tokens on success. REQUIRES: CheckTokenizerSpec(*spec) is OK.
-  static absl::StatusOr<Vocabulary> Create(TokenizerSpec* spec);
+  // `tokens` are the texts, needed during the call alone. REQUIRES: CheckTokenizerSpec is OK.
+  static absl::StatusOr<Vocabulary> Create(const TokenizerSpec& spec, const TextList& tokens);
 
   int32_t size() const { return static_cast<int32_t>(offsets_.size()) - 1; }
   absl::string_view Bytes(int32_t id) const {
@@ -41,13 +42,14 @@ class Vocabulary {
     byte_ids_.fill(-1);
     offsets_.reserve(num_tokens + 1);
   }
-  absl::Status AppendTexts(const TokenizerSpec& spec);
-  absl::Status IndexPieces(const TokenizerSpec& spec);
+  absl::Status AppendTexts(const TokenizerSpec& spec, const TextList& tokens);
+  absl::Status AppendText(const TokenizerSpec& spec, size_t id, absl::string_view text);
+  absl::Status IndexPieces(const TokenizerSpec& spec, const TextList& tokens);
   absl::Status IndexByteTokens(const TokenizerSpec& spec);
   static constexpr size_t kHashesAhead = 16;
   void HashAhead(int32_t first, uint64_t* hashes) const;
-  bool InsertPiece(int32_t id, uint64_t hash);
-  int32_t FindHashed(absl::string_view bytes, uint64_t hash) const;
+  // The piece of the same bytes that is there already, or -1.
+  int32_t InsertPiece(int32_t id, uint64_t hash);
 
   std::string bytes_;              // all tokens, one after the other
   std::vector<uint32_t> offsets_;  // [size + 1]
