@@ -29,28 +29,21 @@ constexpr std::array<int16_t, kNumCharacters> kByteOfCharacter = ByteOfCharacter
 
 }  // namespace
 
-bool DecodeByteAlphabet(absl::string_view text, std::string* bytes) {
-  const size_t old_size = bytes->size();
-  bytes->resize(old_size + text.size());
-  char* to = &(*bytes)[old_size];
+std::optional<size_t> DecodeByteAlphabet(absl::string_view text, char* bytes) {
+  char* to = bytes;
   for (size_t at = 0; at < text.size(); ++at) {
     unsigned character = static_cast<uint8_t>(text[at]);
     if (character >= 0x80) {
       const unsigned second = at + 1 < text.size() ? static_cast<uint8_t>(text[at + 1]) : 0;
+      const bool two_bytes = (character & 0xE0) == 0xC0 && (second & 0xC0) == 0x80;
       character = (character & 0x1F) << 6 | (second & 0x3F);
-      const bool two_bytes =
-          (static_cast<uint8_t>(text[at]) & 0xE0) == 0xC0 && (second & 0xC0) == 0x80;
-      if (!two_bytes || character < 0x80 || character >= kNumCharacters) character = 0;
+      if (!two_bytes || character < 0x80 || character >= kNumCharacters) return std::nullopt;
       ++at;
     }
-    if (kByteOfCharacter[character] == kNoByte) {  // as that of 0
-      bytes->resize(old_size);
-      return false;
-    }
+    if (kByteOfCharacter[character] == kNoByte) return std::nullopt;
     *to++ = static_cast<char>(kByteOfCharacter[character]);
   }
-  bytes->resize(static_cast<size_t>(to - bytes->data()));
-  return true;
+  return static_cast<size_t>(to - bytes);
 }
 
 }  // namespace llm

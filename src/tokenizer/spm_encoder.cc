@@ -18,11 +18,6 @@ constexpr auto kLater = [](const auto& a, const auto& b) {
   return a.score != b.score ? a.score < b.score : a.left > b.left;
 };
 
-size_t NeighbourBit(absl::string_view text, size_t i) {
-  return static_cast<size_t>(static_cast<uint8_t>(text[i - 1])) * 256 +
-         static_cast<uint8_t>(text[i]);
-}
-
 bool HasAllByteIds(const Vocabulary& vocabulary) {
   for (int byte = 0; byte < 256; ++byte) {
     if (vocabulary.ByteId(static_cast<uint8_t>(byte)) < 0) return false;
@@ -65,17 +60,6 @@ SpmEncoder::SpmEncoder(TokenizerSpec* spec, const Vocabulary* vocabulary,
     if (type == TokenType::kUnused) unused_ids_.push_back(static_cast<int32_t>(id));
     if (type == TokenType::kUnknown && unknown_id_ < 0) unknown_id_ = static_cast<int32_t>(id);
   }
-  FindNeighbours();
-}
-
-// First a byte for each pair: writing one waits for nothing, while a bit would be read before.
-void SpmEncoder::FindNeighbours() {
-  std::vector<uint8_t> found(neighbours_.size());
-  for (int32_t id = 0; id < vocabulary_->size(); ++id) {
-    const absl::string_view bytes = vocabulary_->Bytes(id);
-    for (size_t i = 1; i < bytes.size(); ++i) found[NeighbourBit(bytes, i)] = 1;
-  }
-  for (size_t bit = 0; bit < found.size(); ++bit) neighbours_[bit] = found[bit] != 0;
 }
 
 absl::Status SpmEncoder::Encode(absl::string_view text, std::vector<int32_t>* ids) const {
@@ -97,8 +81,10 @@ absl::Status SpmEncoder::Encode(absl::string_view text, std::vector<int32_t>* id
 size_t SpmEncoder::SegmentLength(absl::string_view text) const {
   size_t end = 1;
   for (; end < text.size(); ++end) {
-    const bool inside_character = (static_cast<uint8_t>(text[end]) & 0xC0u) == 0x80u;
-    if (!inside_character && !neighbours_.test(NeighbourBit(text, end))) break;
+    const uint8_t byte = static_cast<uint8_t>(text[end]);
+    const bool inside_character = (byte & 0xC0u) == 0x80u;
+    if (!inside_character && !vocabulary_->HasPair(static_cast<uint8_t>(text[end - 1]), byte))
+      break;
   }
   return end;
 }

@@ -1,7 +1,6 @@
 // SentencePiece BPE: characters joined pair by pair, the piece of the best score first.
 #pragma once
 
-#include <bitset>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -58,7 +57,6 @@ class SpmEncoder final : public TextEncoder {
   SpmEncoder(TokenizerSpec* spec, const Vocabulary* vocabulary,
              const AddedTokenMatcher* user_defined);
 
-  void FindNeighbours();
   std::string Normalize(absl::string_view text) const;
   // The length of the first part of `text` across whose end no piece can reach.
   size_t SegmentLength(absl::string_view text) const;
@@ -75,8 +73,6 @@ class SpmEncoder final : public TextEncoder {
   const AddedTokenMatcher* user_defined_;
   std::vector<float> scores_;
   std::vector<int32_t> unused_ids_;  // sorted
-  // Bit a * 256 + b: some piece has byte b right behind byte a.
-  std::bitset<65536> neighbours_;
   int32_t unknown_id_;
   bool add_space_prefix_;
   bool remove_extra_whitespaces_;

@@ -18,24 +18,31 @@ uint64_t HashBytes(absl::string_view bytes) { return absl::Hash<absl::string_vie
 
 constexpr absl::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581
 
+constexpr size_t kNoByte = 256;
+
 bool StartsWithSpaceMark(absl::string_view text) {
-  return text.size() >= kSpaceMark.size() && text[0] == kSpaceMark[0] &&
-         text.substr(0, kSpaceMark.size()) == kSpaceMark;
+  return text.size() >= kSpaceMark.size() && text[0] == kSpaceMark[0] && text[1] == kSpaceMark[1] &&
+         text[2] == kSpaceMark[2];
 }
 
-// Half of all tokens have the mark in front, and hardly any elsewhere.
-void AppendWithSpaces(absl::string_view text, std::string* out) {
-  while (true) {
-    while (StartsWithSpaceMark(text)) {
-      out->push_back(' ');
-      text.remove_prefix(kSpaceMark.size());
+// Returns the size. Sets pairs[a * 256 + b] for each byte b behind an a, where a is kNoByte in
+// front. One pass does both: of hundreds of thousands of short texts the end of the loop is the
+// cost.
+size_t CopyWithSpaces(absl::string_view text, char* to, uint8_t* pairs) {
+  const char* begin = to;
+  size_t before = kNoByte;
+  for (size_t at = 0; at < text.size(); ++at) {
+    char c = text[at];
+    if (c == kSpaceMark[0] && StartsWithSpaceMark(text.substr(at))) {
+      c = ' ';
+      at += kSpaceMark.size() - 1;
     }
-    const size_t next = text.find(kSpaceMark[0], 1);
-    if (next == absl::string_view::npos) break;
-    out->append(text.data(), next);
-    text.remove_prefix(next);
+    *to++ = c;
+    const size_t byte = static_cast<uint8_t>(c);
+    pairs[before * 256 + byte] = 1;
+    before = byte;
   }
-  out->append(text.data(), text.size());
+  return static_cast<size_t>(to - begin);
 }
 
 // The byte of "<0xNN>", or -1.
@@ -71,18 +78,24 @@ absl::Status Vocabulary::AppendTexts(const TokenizerSpec& spec, const TextList& 
                                                    " bytes together, at most ", kMaxTextBytes,
                                                    " are allowed"));
   }
-  bytes_.reserve(total);
+  bytes_ = std::make_unique_for_overwrite<char[]>(total);
+  reserved_bytes_ = total;
   offsets_.push_back(0);
   literal_.resize(tokens.size());
+  std::vector<uint8_t> found(kNoByte * 256 +
+                             256);  // a byte each: a bit would have to be read first
   for (const absl::string_view text : tokens) {
-    LLM_RETURN_IF_ERROR(AppendText(spec, offsets_.size() - 1, text));
-    offsets_.push_back(static_cast<uint32_t>(bytes_.size()));
+    LLM_ASSIGN_OR_RETURN(const size_t size,
+                         AppendText(spec, offsets_.size() - 1, text, found.data()));
+    offsets_.push_back(offsets_.back() + static_cast<uint32_t>(size));
   }
-  bytes_.shrink_to_fit();
+  for (size_t pair = 0; pair < pairs_.size(); ++pair) pairs_[pair] = found[pair] != 0;
   return absl::OkStatus();
 }
 
-absl::Status Vocabulary::AppendText(const TokenizerSpec& spec, size_t id, absl::string_view text) {
+absl::StatusOr<size_t> Vocabulary::AppendText(const TokenizerSpec& spec, size_t id,
+                                              absl::string_view text, uint8_t* pairs) {
+  char* to = bytes_.get() + offsets_.back();
   const TokenType type = TypeOf(spec, id);
   if (type == TokenType::kByte) {
     const int byte = ParseByteToken(text);
@@ -90,14 +103,15 @@ absl::Status Vocabulary::AppendText(const TokenizerSpec& spec, size_t id, absl::
       return absl::InvalidArgumentError(absl::StrCat(
           "tokenizer: ", DescribeToken(id, text), " is a byte token, but not of the form <0xNN>"));
     }
-    bytes_.push_back(static_cast<char>(byte));
-  } else if (spec.model == TokenizerModel::kSpm) {
-    AppendWithSpaces(text, &bytes_);
-  } else if (type != TokenType::kNormal || !DecodeByteAlphabet(text, &bytes_)) {
-    literal_[id] = true;
-    bytes_.append(text.data(), text.size());
+    *to = static_cast<char>(byte);
+    return 1;
   }
-  return absl::OkStatus();
+  if (spec.model == TokenizerModel::kSpm) return CopyWithSpaces(text, to, pairs);
+  if (type == TokenType::kNormal) {
+    if (const auto size = DecodeByteAlphabet(text, to); size.has_value()) return *size;
+  }
+  literal_[id] = true;
+  return text.copy(to, text.size());
 }
 
 int32_t Vocabulary::InsertPiece(int32_t id, uint64_t hash) {
@@ -105,7 +119,10 @@ int32_t Vocabulary::InsertPiece(int32_t id, uint64_t hash) {
   const uint32_t other = index_.FindOrInsert(
       hash, static_cast<uint32_t>(id),
       [&](uint32_t candidate) { return Bytes(static_cast<int32_t>(candidate)) == bytes; });
-  if (other == IndexTable::kNone) max_piece_bytes_ = std::max(max_piece_bytes_, bytes.size());
+  if (other == IndexTable::kNone) {
+    max_piece_bytes_ = std::max(max_piece_bytes_, bytes.size());
+    is_piece_[static_cast<size_t>(id)] = true;
+  }
   return static_cast<int32_t>(other);  // kNone is -1
 }
 
@@ -169,6 +186,12 @@ int32_t Vocabulary::FindPiece(absl::string_view bytes) const {
   return static_cast<int32_t>(index);  // kNone is -1
 }
 
+int32_t Vocabulary::FindPiece(absl::string_view bytes, int32_t guess) const {
+  const bool is_it = guess >= 0 && guess < size() && is_piece_[static_cast<size_t>(guess)] &&
+                     Bytes(guess) == bytes;
+  return is_it ? guess : FindPiece(bytes);
+}
+
 bool Vocabulary::HasByteIds(absl::string_view bytes) const {
   for (char c : bytes) {
     if (ByteId(static_cast<uint8_t>(c)) < 0) return false;
@@ -177,7 +200,8 @@ bool Vocabulary::HasByteIds(absl::string_view bytes) const {
 }
 
 size_t Vocabulary::size_bytes() const {
-  return bytes_.capacity() + offsets_.capacity() * sizeof(uint32_t) + index_.size_bytes();
+  return reserved_bytes_ + offsets_.capacity() * sizeof(uint32_t) + is_piece_.capacity() / 8 +
+         index_.size_bytes();
 }
 
 }  // namespace llm
