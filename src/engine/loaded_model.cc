@@ -86,8 +86,7 @@ absl::Status LoadedModel::LoadText(const WeightSource& source, const ModelOption
   const SteadyClock clock;
   const int64_t start_ns = clock.NowNs();
   const Metadata& metadata = source.metadata();
-  LLM_ASSIGN_OR_RETURN(TokenizerSpec spec, TokenizerSpecFromGguf(metadata));
-  LLM_ASSIGN_OR_RETURN(tokenizer_, Tokenizer::Create(std::move(spec)));
+  LLM_ASSIGN_OR_RETURN(tokenizer_, TokenizerFromGguf(metadata));
   const absl::StatusOr<absl::string_view> chat = metadata.GetString("tokenizer.chat_template");
   if (chat.ok()) {
     ChatTemplateLimits limits;

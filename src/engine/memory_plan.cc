@@ -27,12 +27,6 @@ absl::Status CheckLimit(const ModelOptions& options, const LoadBytes& bytes) {
       " bytes of weights and ", bytes.staging, " of staging that loading the model needs"));
 }
 
-// The tables are built and measured: the header holds all that they are made from.
-absl::StatusOr<std::unique_ptr<Tokenizer>> BuildTokenizer(const Metadata& metadata) {
-  LLM_ASSIGN_OR_RETURN(TokenizerSpec spec, TokenizerSpecFromGguf(metadata));
-  return Tokenizer::Create(std::move(spec));
-}
-
 uint64_t EventBytes(const OpenOptions& options) {
   const uint64_t requests = options.max_queued_requests != 0
                                 ? static_cast<uint64_t>(options.max_queued_requests)
@@ -50,8 +44,9 @@ absl::StatusOr<MemoryPlan> PlanMemory(std::unique_ptr<ModelFile> file, const Mod
   LLM_ASSIGN_OR_RETURN(const std::unique_ptr<WeightSource> source,
                        OpenWeightSource(std::move(file), model.limits));
   MemoryPlan plan;
+  // The tables are built and measured: the header holds all that they are made from.
   LLM_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
-                       BuildTokenizer(source->metadata()));
+                       TokenizerFromGguf(source->metadata()));
   plan.tokenizer_bytes = tokenizer->size_bytes();
   LLM_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(*source));
   LLM_RETURN_IF_ERROR(CheckVocabulary(where, *tokenizer, config.vocab_size));

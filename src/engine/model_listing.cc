@@ -22,9 +22,11 @@ std::string Text(absl::string_view text) {
   return ReplaceInvalidUtf8(text);
 }
 
-template <typename T, typename Formatter>
-std::string Array(const std::vector<T>& values, absl::string_view what, Formatter&& formatter) {
-  if (values.size() > kMaxElements) return absl::StrCat(values.size(), " ", what);
+std::string Count(const ArrayInfo& array) { return absl::StrCat(array.size, " ", array.elements); }
+
+template <typename Values, typename Formatter>
+std::string Array(const Values& values, const char* elements, Formatter&& formatter) {
+  if (values.size() > kMaxElements) return Count({.elements = elements, .size = values.size()});
   return absl::StrCat("[", absl::StrJoin(values, ", ", formatter), "]");
 }
 
@@ -34,6 +36,8 @@ void AppendQuoted(std::string* out, absl::string_view text) {
 
 // Each getter answers for values of its own type alone.
 std::string Value(const Metadata& metadata, absl::string_view key) {
+  const std::optional<ArrayInfo> array = metadata.DescribeArray(key);
+  if (array.has_value() && array->size > kMaxElements) return Count(*array);
   if (const auto text = metadata.GetString(key); text.ok()) return Text(*text);
   if (const auto number = metadata.GetInt(key); number.ok()) return absl::StrCat(*number);
   if (const auto on = metadata.GetBool(key); on.ok()) return *on ? "true" : "false";

@@ -16,9 +16,8 @@ namespace llm {
 namespace {
 
 absl::Status CheckTokenizer(const std::string& where, const WeightSource& source) {
-  LLM_ASSIGN_OR_RETURN(TokenizerSpec spec, TokenizerSpecFromGguf(source.metadata()));
   LLM_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
-                       Tokenizer::Create(std::move(spec)));
+                       TokenizerFromGguf(source.metadata()));
   LLM_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(source));
   return CheckVocabulary(where, *tokenizer, config.vocab_size);
 }

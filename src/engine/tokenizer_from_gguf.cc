@@ -4,6 +4,7 @@
 
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -32,16 +33,11 @@ absl::StatusOr<bool> OptionalBool(const Metadata& metadata, absl::string_view na
   return metadata.GetBool(Key(name));
 }
 
-absl::StatusOr<std::vector<std::string>> Strings(const Metadata& metadata, absl::string_view name) {
-  LLM_ASSIGN_OR_RETURN(const auto views, metadata.GetStrings(Key(name)));
-  return std::vector<std::string>(views.begin(), views.end());
-}
-
 absl::Status ReadTypes(const Metadata& metadata, TokenizerSpec* spec) {
   if (!metadata.Has(Key("token_type"))) return absl::OkStatus();
-  LLM_ASSIGN_OR_RETURN(const std::vector<int64_t> types, metadata.GetInts(Key("token_type")));
+  LLM_ASSIGN_OR_RETURN(const std::vector<uint8_t> types, metadata.GetSmallInts(Key("token_type")));
   spec->types.reserve(types.size());
-  for (int64_t type : types) {
+  for (const uint8_t type : types) {
     if (type < 1 || type > 6) {
       return absl::InvalidArgumentError(absl::StrCat(Key("token_type"), ": element ",
                                                      spec->types.size(), " is ", type,
@@ -52,7 +48,7 @@ absl::Status ReadTypes(const Metadata& metadata, TokenizerSpec* spec) {
   return absl::OkStatus();
 }
 
-absl::Status ReadModel(const Metadata& metadata, TokenizerSpec* spec) {
+absl::Status ReadModel(const Metadata& metadata, TokenizerSpec* spec, TokenizerTexts* texts) {
   LLM_ASSIGN_OR_RETURN(const absl::string_view model, metadata.GetString(Key("model")));
   if (model == "llama") {
     spec->model = TokenizerModel::kSpm;
@@ -61,7 +57,7 @@ absl::Status ReadModel(const Metadata& metadata, TokenizerSpec* spec) {
   }
   if (model == kCharBpeModel) {
     spec->model = TokenizerModel::kCharBpe;
-    LLM_ASSIGN_OR_RETURN(spec->merges, Strings(metadata, "merges"));
+    LLM_ASSIGN_OR_RETURN(texts->merges, metadata.GetStrings(Key("merges")));
     return ReadOwnTokenizerKeys(metadata, spec);
   }
   if (model != "gpt2") {
@@ -73,16 +69,17 @@ absl::Status ReadModel(const Metadata& metadata, TokenizerSpec* spec) {
     LLM_ASSIGN_OR_RETURN(const absl::string_view pre, metadata.GetString(Key("pre")));
     spec->pre_tokenizer = std::string(pre);
   }
-  LLM_ASSIGN_OR_RETURN(spec->merges, Strings(metadata, "merges"));
+  LLM_ASSIGN_OR_RETURN(texts->merges, metadata.GetStrings(Key("merges")));
   return ReadOwnTokenizerKeys(metadata, spec);
 }
 
 }  // namespace
 
-absl::StatusOr<TokenizerSpec> TokenizerSpecFromGguf(const Metadata& metadata) {
+absl::StatusOr<TokenizerSpec> TokenizerSpecFromGguf(const Metadata& metadata,
+                                                    TokenizerTexts* texts) {
   TokenizerSpec spec;
-  LLM_RETURN_IF_ERROR(ReadModel(metadata, &spec));
-  LLM_ASSIGN_OR_RETURN(spec.tokens, Strings(metadata, "tokens"));
+  LLM_RETURN_IF_ERROR(ReadModel(metadata, &spec, texts));
+  LLM_ASSIGN_OR_RETURN(texts->tokens, metadata.GetStrings(Key("tokens")));
   LLM_RETURN_IF_ERROR(ReadTypes(metadata, &spec));
   const bool is_spm = spec.model == TokenizerModel::kSpm;
   const bool is_llama3 = !is_spm && spec.pre_tokenizer == "llama-bpe";
@@ -96,6 +93,12 @@ absl::StatusOr<TokenizerSpec> TokenizerSpecFromGguf(const Metadata& metadata) {
   LLM_ASSIGN_OR_RETURN(spec.remove_extra_whitespaces,
                        OptionalBool(metadata, "remove_extra_whitespaces", false));
   return spec;
+}
+
+absl::StatusOr<std::unique_ptr<Tokenizer>> TokenizerFromGguf(const Metadata& metadata) {
+  TokenizerTexts texts;
+  LLM_ASSIGN_OR_RETURN(TokenizerSpec spec, TokenizerSpecFromGguf(metadata, &texts));
+  return Tokenizer::Create(std::move(spec), texts);
 }
 
 }  // namespace llm

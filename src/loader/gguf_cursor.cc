@@ -1,10 +1,13 @@
 // Memory grows with the bytes that the file really has, never with a number that it claims.
 #include "src/loader/gguf_cursor.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "src/base/math.h"
 
 namespace llm {
 namespace {
@@ -13,12 +16,24 @@ namespace {
 // half as much again.
 constexpr uint64_t kMinChunkBytes = 1u << 18;
 
+constexpr size_t kHugePageBytes = size_t{2} << 20;
+
+// As realloc.
+char* Reallocate(char* old, size_t size) {
+  if (old != nullptr || size < kHugePageBytes) {
+    return static_cast<char*>(std::realloc(old, std::max<size_t>(size, 1)));
+  }
+  void* data = std::aligned_alloc(kHugePageBytes, RoundUp(size, kHugePageBytes));
+  if (data != nullptr) madvise(data, RoundUp(size, kHugePageBytes), MADV_HUGEPAGE);
+  return static_cast<char*>(data);
+}
+
 }  // namespace
 
 absl::Status HeaderBytes::Resize(uint64_t size) {
+  if (data_ != nullptr && size == size_) return absl::OkStatus();
   char* old = data_.release();
-  char* resized =
-      static_cast<char*>(std::realloc(old, static_cast<size_t>(std::max<uint64_t>(size, 1))));
+  char* resized = Reallocate(old, static_cast<size_t>(size));
   data_.reset(resized != nullptr ? resized : old);
   if (resized == nullptr) {
     return absl::ResourceExhaustedError(
@@ -28,8 +43,8 @@ absl::Status HeaderBytes::Resize(uint64_t size) {
   return absl::OkStatus();
 }
 
-GgufCursor::GgufCursor(const ModelFile& file, uint64_t max_header_bytes)
-    : file_(file), end_(std::min(file.size(), max_header_bytes)) {}
+GgufCursor::GgufCursor(const ModelFile& file, uint64_t max_header_bytes, uint64_t first_bytes)
+    : file_(file), end_(std::min(file.size(), max_header_bytes)), first_bytes_(first_bytes) {}
 
 std::string GgufCursor::DescribeRemaining() const {
   return absl::StrCat("the ", remaining(), " bytes that are left of the ",
@@ -80,7 +95,7 @@ absl::StatusOr<HeaderBytes> GgufCursor::Take() {
 
 absl::Status GgufCursor::Fetch(uint64_t end) {
   const uint64_t begin = bytes_.size();
-  const uint64_t chunk = std::max(kMinChunkBytes, begin / 2);
+  const uint64_t chunk = std::max({kMinChunkBytes, begin / 2, begin == 0 ? first_bytes_ : 0});
   const uint64_t new_size = std::min(end_, std::max(end, begin + chunk));
   LLM_RETURN_IF_ERROR(bytes_.Resize(new_size));
   return file_.Read(begin, new_size - begin, bytes_.data() + begin);

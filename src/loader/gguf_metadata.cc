@@ -1,9 +1,12 @@
 // Typed access to the entries; numbers are decoded where they lie, at any alignment.
 #include "src/loader/gguf_metadata.h"
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 
 namespace llm {
 namespace {
@@ -26,40 +29,41 @@ bool IsInteger(GgufType type) {
 
 bool IsFloat(GgufType type) { return type == GgufType::kFloat32 || type == GgufType::kFloat64; }
 
-// REQUIRES: `type` is an integer or a bool. A uint64 beyond int64 comes out negative, which LoadInt
-// tells from the rest.
-int64_t LoadWrapped(const HeaderBytes& bytes, uint64_t offset, GgufType type) {
+template <typename Stored, typename Value>
+void LoadAll(const HeaderBytes& bytes, uint64_t offset, absl::Span<Value> values) {
+  for (Value& value : values) {
+    value = static_cast<Value>(bytes.Load<Stored>(offset));
+    offset += sizeof(Stored);
+  }
+}
+
+// REQUIRES: `type` is an integer or a bool. A uint64 beyond int64 comes out negative, which
+// CheckFits tells from the rest.
+void LoadWrapped(const HeaderBytes& bytes, uint64_t offset, GgufType type,
+                 absl::Span<int64_t> values) {
   switch (type) {
     case GgufType::kUint8:
     case GgufType::kBool:
-      return bytes.Load<uint8_t>(offset);
+      return LoadAll<uint8_t>(bytes, offset, values);
     case GgufType::kInt8:
-      return bytes.Load<int8_t>(offset);
+      return LoadAll<int8_t>(bytes, offset, values);
     case GgufType::kUint16:
-      return bytes.Load<uint16_t>(offset);
+      return LoadAll<uint16_t>(bytes, offset, values);
     case GgufType::kInt16:
-      return bytes.Load<int16_t>(offset);
+      return LoadAll<int16_t>(bytes, offset, values);
     case GgufType::kUint32:
-      return bytes.Load<uint32_t>(offset);
+      return LoadAll<uint32_t>(bytes, offset, values);
     case GgufType::kInt32:
-      return bytes.Load<int32_t>(offset);
+      return LoadAll<int32_t>(bytes, offset, values);
     default:
-      return bytes.Load<int64_t>(offset);
+      return LoadAll<int64_t>(bytes, offset, values);
   }
 }
 
-absl::StatusOr<int64_t> LoadInt(const HeaderBytes& bytes, uint64_t offset, GgufType type) {
-  const int64_t value = LoadWrapped(bytes, offset, type);
-  if (type == GgufType::kUint64 && value < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(static_cast<uint64_t>(value), " does not fit a 64-bit signed integer"));
-  }
-  return value;
-}
-
-double LoadFloat(const HeaderBytes& bytes, uint64_t offset, GgufType type) {
-  if (type == GgufType::kFloat32) return static_cast<double>(bytes.Load<float>(offset));
-  return bytes.Load<double>(offset);
+absl::Status CheckFits(int64_t wrapped) {
+  if (wrapped >= 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(static_cast<uint64_t>(wrapped), " does not fit a 64-bit signed integer"));
 }
 
 std::string DescribeType(const GgufEntry& entry) {
@@ -87,15 +91,20 @@ absl::StatusOr<std::unique_ptr<GgufMetadata>> GgufMetadata::Create(HeaderBytes b
 absl::StatusOr<int64_t> GgufMetadata::GetInt(absl::string_view key) const {
   LLM_ASSIGN_OR_RETURN(const GgufEntry* entry, Find(key));
   if (!IsInteger(entry->type)) return WrongType(*entry, "an integer");
-  absl::StatusOr<int64_t> value = LoadInt(bytes_, entry->value.offset, entry->type);
-  if (!value.ok()) return At(Where(key), value.status());
+  int64_t value = 0;
+  LoadWrapped(bytes_, entry->value.offset, entry->type, absl::MakeSpan(&value, 1));
+  if (entry->type == GgufType::kUint64) {
+    if (absl::Status fits = CheckFits(value); !fits.ok()) return At(Where(key), fits);
+  }
   return value;
 }
 
 absl::StatusOr<double> GgufMetadata::GetFloat(absl::string_view key) const {
   LLM_ASSIGN_OR_RETURN(const GgufEntry* entry, Find(key));
   if (!IsFloat(entry->type)) return WrongType(*entry, "a float");
-  return LoadFloat(bytes_, entry->value.offset, entry->type);
+  const uint64_t offset = entry->value.offset;
+  if (entry->type == GgufType::kFloat32) return static_cast<double>(bytes_.Load<float>(offset));
+  return bytes_.Load<double>(offset);
 }
 
 absl::StatusOr<bool> GgufMetadata::GetBool(absl::string_view key) const {
@@ -110,33 +119,47 @@ absl::StatusOr<absl::string_view> GgufMetadata::GetString(absl::string_view key)
   return bytes_.View(entry->value);
 }
 
-absl::StatusOr<std::vector<absl::string_view>> GgufMetadata::GetStrings(
-    absl::string_view key) const {
+absl::StatusOr<TextList> GgufMetadata::GetStrings(absl::string_view key) const {
   LLM_ASSIGN_OR_RETURN(const GgufEntry* entry, FindArray(key, "an array of strings"));
   if (entry->element_type != GgufType::kString) return WrongType(*entry, "an array of strings");
-  std::vector<absl::string_view> strings;
-  strings.reserve(static_cast<size_t>(entry->count));
-  uint64_t offset = entry->value.offset;
-  for (uint64_t i = 0; i < entry->count; ++i) {
-    const uint64_t size = bytes_.Load<uint64_t>(offset);
-    offset += sizeof(uint64_t);
-    strings.push_back(bytes_.View({offset, size}));
-    offset += size;
-  }
-  return strings;
+  return TextList(bytes_.View(entry->value), static_cast<size_t>(entry->count));
 }
 
-absl::StatusOr<std::vector<int64_t>> GgufMetadata::GetInts(absl::string_view key) const {
+absl::StatusOr<const GgufEntry*> GgufMetadata::FindInts(absl::string_view key) const {
   LLM_ASSIGN_OR_RETURN(const GgufEntry* entry, FindArray(key, "an array of integers"));
   const GgufType type = entry->element_type;
   if (!IsInteger(type) && type != GgufType::kBool) return WrongType(*entry, "an array of integers");
-  std::vector<int64_t> values;
-  values.reserve(static_cast<size_t>(entry->count));
-  for (uint64_t i = 0; i < entry->count; ++i) {
-    const uint64_t offset = entry->value.offset + i * GgufTypeBytes(type);
-    absl::StatusOr<int64_t> value = LoadInt(bytes_, offset, type);
-    if (!value.ok()) return At(absl::StrCat(Where(key), ": element ", i), value.status());
-    values.push_back(*value);
+  return entry;
+}
+
+absl::StatusOr<std::vector<int64_t>> GgufMetadata::GetInts(absl::string_view key) const {
+  LLM_ASSIGN_OR_RETURN(const GgufEntry* entry, FindInts(key));
+  const GgufType type = entry->element_type;
+  std::vector<int64_t> values(static_cast<size_t>(entry->count));
+  LoadWrapped(bytes_, entry->value.offset, type, absl::MakeSpan(values));
+  for (size_t i = 0; type == GgufType::kUint64 && i < values.size(); ++i) {
+    if (absl::Status fits = CheckFits(values[i]); !fits.ok()) {
+      return At(absl::StrCat(Where(key), ": element ", i), fits);
+    }
+  }
+  return values;
+}
+
+absl::StatusOr<std::vector<uint8_t>> GgufMetadata::GetSmallInts(absl::string_view key) const {
+  LLM_ASSIGN_OR_RETURN(const GgufEntry* entry, FindInts(key));
+  std::vector<uint8_t> values(static_cast<size_t>(entry->count));
+  std::array<int64_t, 256> wide;  // some at a time: all of them would be pages of memory
+  for (size_t begin = 0; begin < values.size(); begin += wide.size()) {
+    const size_t count = std::min(wide.size(), values.size() - begin);
+    LoadWrapped(bytes_, entry->value.offset + begin * GgufTypeBytes(entry->element_type),
+                entry->element_type, absl::MakeSpan(wide.data(), count));
+    for (size_t i = 0; i < count; ++i) {
+      if (wide[i] < 0 || wide[i] > UINT8_MAX) {
+        return absl::InvalidArgumentError(absl::StrCat(Where(key), ": element ", begin + i, " is ",
+                                                       wide[i], ", not one of 0 to 255"));
+      }
+      values[begin + i] = static_cast<uint8_t>(wide[i]);
+    }
   }
   return values;
 }
@@ -145,11 +168,11 @@ absl::StatusOr<std::vector<float>> GgufMetadata::GetFloats(absl::string_view key
   LLM_ASSIGN_OR_RETURN(const GgufEntry* entry, FindArray(key, "an array of floats"));
   const GgufType type = entry->element_type;
   if (!IsFloat(type)) return WrongType(*entry, "an array of floats");
-  std::vector<float> values;
-  values.reserve(static_cast<size_t>(entry->count));
-  for (uint64_t i = 0; i < entry->count; ++i) {
-    const uint64_t offset = entry->value.offset + i * GgufTypeBytes(type);
-    values.push_back(static_cast<float>(LoadFloat(bytes_, offset, type)));
+  std::vector<float> values(static_cast<size_t>(entry->count));
+  if (type == GgufType::kFloat32) {
+    LoadAll<float>(bytes_, entry->value.offset, absl::MakeSpan(values));
+  } else {
+    LoadAll<double>(bytes_, entry->value.offset, absl::MakeSpan(values));
   }
   return values;
 }
@@ -159,6 +182,16 @@ std::vector<absl::string_view> GgufMetadata::Keys() const {
   keys.reserve(entries_.size());
   for (const GgufEntry& entry : entries_) keys.push_back(bytes_.View(entry.key));
   return keys;
+}
+
+std::optional<ArrayInfo> GgufMetadata::DescribeArray(absl::string_view key) const {
+  const auto found = index_.find(key);
+  if (found == index_.end() || found->second->type != GgufType::kArray) return std::nullopt;
+  const GgufType type = found->second->element_type;
+  const char* elements = type == GgufType::kString ? "strings"
+                         : IsFloat(type)           ? "floats"
+                                                   : "integers";
+  return ArrayInfo{.elements = elements, .size = found->second->count};
 }
 
 absl::StatusOr<const GgufEntry*> GgufMetadata::Find(absl::string_view key) const {

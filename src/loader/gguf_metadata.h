@@ -39,10 +39,12 @@ class GgufMetadata final : public Metadata {
   absl::StatusOr<double> GetFloat(absl::string_view key) const override;
   absl::StatusOr<bool> GetBool(absl::string_view key) const override;
   absl::StatusOr<absl::string_view> GetString(absl::string_view key) const override;
-  absl::StatusOr<std::vector<absl::string_view>> GetStrings(absl::string_view key) const override;
+  absl::StatusOr<TextList> GetStrings(absl::string_view key) const override;
   absl::StatusOr<std::vector<int64_t>> GetInts(absl::string_view key) const override;
+  absl::StatusOr<std::vector<uint8_t>> GetSmallInts(absl::string_view key) const override;
   absl::StatusOr<std::vector<float>> GetFloats(absl::string_view key) const override;
   std::vector<absl::string_view> Keys() const override;
+  std::optional<ArrayInfo> DescribeArray(absl::string_view key) const override;
 
   const HeaderBytes& bytes() const { return bytes_; }
 
@@ -52,6 +54,7 @@ class GgufMetadata final : public Metadata {
 
   absl::StatusOr<const GgufEntry*> Find(absl::string_view key) const;
   absl::StatusOr<const GgufEntry*> FindArray(absl::string_view key, absl::string_view wanted) const;
+  absl::StatusOr<const GgufEntry*> FindInts(absl::string_view key) const;
   std::string Where(absl::string_view key) const;
   absl::Status WrongType(const GgufEntry& entry, absl::string_view wanted) const;
 

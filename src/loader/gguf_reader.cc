@@ -65,7 +65,9 @@ absl::StatusOr<uint64_t> DataAlignment(const Metadata& metadata) {
 
 absl::StatusOr<GgufContents> ReadGgufHeader(const ModelFile& file, uint64_t file_bytes,
                                             const LoaderLimits& limits) {
-  GgufCursor cursor(file, limits.max_header_bytes);
+  // In a pack the header is a file of its own, and read at once.
+  const uint64_t first_bytes = file.size() < file_bytes ? file.size() : 0;
+  GgufCursor cursor(file, limits.max_header_bytes, first_bytes);
   LLM_ASSIGN_OR_RETURN(const Preamble preamble, ParsePreamble(&cursor));
   LLM_ASSIGN_OR_RETURN(std::vector<GgufEntry> entries,
                        ParseGgufMetadata(&cursor, preamble.num_metadata, limits));

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "kernels/quant/weight_format.h"
+#include "src/base/text_list.h"
 #include "src/loader/model_file.h"
 
 namespace llm {
@@ -29,6 +31,11 @@ inline const char* TypeName(const TensorInfo& tensor) {
   return GetWeightFormat(tensor.format).name;
 }
 
+struct ArrayInfo {
+  const char* elements = "";  // "strings", "integers" (bools among them) or "floats"
+  uint64_t size = 0;
+};
+
 // Typed metadata. Getters return NOT_FOUND for a missing key and INVALID_ARGUMENT for one of
 // another type, both naming the key. Integers of any width and sign read as int64 (a uint64 beyond
 // its range is INVALID_ARGUMENT); floats as double.
@@ -39,14 +46,20 @@ class Metadata {
   virtual absl::StatusOr<int64_t> GetInt(absl::string_view key) const = 0;
   virtual absl::StatusOr<double> GetFloat(absl::string_view key) const = 0;
   virtual absl::StatusOr<bool> GetBool(absl::string_view key) const = 0;
+  // What these two return lives as long as the source.
   virtual absl::StatusOr<absl::string_view> GetString(absl::string_view key) const = 0;
-  // The returned views live as long as the source.
-  virtual absl::StatusOr<std::vector<absl::string_view>> GetStrings(
-      absl::string_view key) const = 0;
+  virtual absl::StatusOr<TextList> GetStrings(absl::string_view key) const = 0;
   // Bools, which have no getter of their own, read as 0 and 1.
   virtual absl::StatusOr<std::vector<int64_t>> GetInts(absl::string_view key) const = 0;
+  // The same of values from 0 to 255; INVALID_ARGUMENT for others.
+  virtual absl::StatusOr<std::vector<uint8_t>> GetSmallInts(absl::string_view key) const = 0;
   virtual absl::StatusOr<std::vector<float>> GetFloats(absl::string_view key) const = 0;
   virtual std::vector<absl::string_view> Keys() const = 0;
+  // What an array holds, without a look at its elements, of which there may be hundreds of
+  // thousands; nullopt for another value, and from a source that does not know.
+  virtual std::optional<ArrayInfo> DescribeArray(absl::string_view /*key*/) const {
+    return std::nullopt;
+  }
 };
 
 // Weights as a pack holds them: laid out for one backend, in one piece. A pack's TensorInfo says

@@ -6,13 +6,48 @@
 #include <utility>
 
 namespace llm {
+namespace {
+
+// Some models reserve thousands of tokens, whose texts lie all over the vocabulary: the first bytes
+// of nearly all of them decide here.
+struct SortKey {
+  uint64_t head[2];  // the first 16 bytes as big-endian numbers, zeros behind a shorter text
+  int32_t id;
+};
+
+uint64_t BigEndian(absl::string_view bytes) {
+  uint64_t number = 0;
+  for (size_t i = 0; i < 8; ++i) {
+    number = number << 8 | (i < bytes.size() ? static_cast<uint8_t>(bytes[i]) : 0u);
+  }
+  return number;
+}
+
+}  // namespace
+
+std::vector<int32_t> SortedByText(const Vocabulary& vocabulary, absl::Span<const int32_t> ids) {
+  std::vector<SortKey> keys;
+  keys.reserve(ids.size());
+  for (const int32_t id : ids) {
+    const absl::string_view bytes = vocabulary.Bytes(id);
+    keys.push_back(
+        {{BigEndian(bytes), BigEndian(bytes.substr(std::min<size_t>(8, bytes.size())))}, id});
+  }
+  std::sort(keys.begin(), keys.end(), [&](const SortKey& a, const SortKey& b) {
+    if (a.head[0] != b.head[0]) return a.head[0] < b.head[0];
+    if (a.head[1] != b.head[1]) return a.head[1] < b.head[1];
+    return std::make_pair(vocabulary.Bytes(a.id), a.id) <
+           std::make_pair(vocabulary.Bytes(b.id), b.id);
+  });
+  std::vector<int32_t> sorted;
+  sorted.reserve(keys.size());
+  for (const SortKey& key : keys) sorted.push_back(key.id);
+  return sorted;
+}
 
 AddedTokenMatcher::AddedTokenMatcher(const Vocabulary* vocabulary, std::vector<int32_t> ids)
     : vocabulary_(vocabulary), ids_(std::move(ids)) {
   const auto bytes = [this](int32_t id) { return vocabulary_->Bytes(id); };
-  std::sort(ids_.begin(), ids_.end(), [&](int32_t a, int32_t b) {
-    return std::make_pair(bytes(a), a) < std::make_pair(bytes(b), b);
-  });
   ids_.erase(std::unique(ids_.begin(), ids_.end(),
                          [&](int32_t a, int32_t b) { return bytes(a) == bytes(b); }),
              ids_.end());

@@ -6,14 +6,18 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "src/tokenizer/vocabulary.h"
 
 namespace llm {
 
+// By text, and of one text by id.
+std::vector<int32_t> SortedByText(const Vocabulary& vocabulary, absl::Span<const int32_t> ids);
+
 class AddedTokenMatcher {
  public:
   // Empty texts never match; of two tokens with one text the lower id does. `vocabulary` outlives
-  // the matcher.
+  // the matcher. REQUIRES: `ids` are as SortedByText gives them, or some of those.
   AddedTokenMatcher(const Vocabulary* vocabulary, std::vector<int32_t> ids);
 
   // The longest token that `text` begins with, or -1.

@@ -9,11 +9,11 @@
 
 namespace llm {
 absl::StatusOr<std::unique_ptr<TextEncoder>> BpeEncoder::Create(
-    const TokenizerSpec& spec, const Vocabulary* vocabulary,
+    const TokenizerSpec& spec, const TextList& merges, const Vocabulary* vocabulary,
     const AddedTokenMatcher* user_defined) {
   LLM_ASSIGN_OR_RETURN(auto pre_tokenizer, PreTokenizer::Create(spec));
-  LLM_ASSIGN_OR_RETURN(BpeMerges merges, BpeMerges::Create(*vocabulary, spec.merges));
-  return std::unique_ptr<TextEncoder>(new BpeEncoder(vocabulary, user_defined, std::move(merges),
+  LLM_ASSIGN_OR_RETURN(BpeMerges table, BpeMerges::Create(*vocabulary, merges));
+  return std::unique_ptr<TextEncoder>(new BpeEncoder(vocabulary, user_defined, std::move(table),
                                                      std::move(pre_tokenizer), spec.unknown_id));
 }
 

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "src/base/text_list.h"
 #include "src/tokenizer/added_token_matcher.h"
 #include "src/tokenizer/bpe_merges.h"
 #include "src/tokenizer/bpe_symbols.h"
@@ -21,8 +22,9 @@ namespace llm {
 
 class BpeEncoder final : public TextEncoder {
  public:
-  // Takes what it needs from `spec`; `vocabulary` and `user_defined` outlive the encoder.
+  // `merges` are needed during the call alone; `vocabulary` and `user_defined` outlive the encoder.
   static absl::StatusOr<std::unique_ptr<TextEncoder>> Create(const TokenizerSpec& spec,
+                                                             const TextList& merges,
                                                              const Vocabulary* vocabulary,
                                                              const AddedTokenMatcher* user_defined);
 

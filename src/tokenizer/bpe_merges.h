@@ -2,10 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "src/base/text_list.h"
 #include "src/tokenizer/index_table.h"
 #include "src/tokenizer/vocabulary.h"
 
@@ -26,8 +27,7 @@ class BpeMerges {
 
   // `merges`: "left right", the most important first; of two equal ones the first counts.
   // INVALID_ARGUMENT for one that is malformed or that names, or gives, no token.
-  static absl::StatusOr<BpeMerges> Create(const Vocabulary& vocabulary,
-                                          const std::vector<std::string>& merges,
+  static absl::StatusOr<BpeMerges> Create(const Vocabulary& vocabulary, const TextList& merges,
                                           MergeTexts texts = MergeTexts::kByteAlphabet);
 
   // The rank of the merge of two tokens (lower merges earlier), or kNone.
@@ -37,6 +37,10 @@ class BpeMerges {
 
  private:
   explicit BpeMerges(size_t num_merges) : index_(num_merges) { merges_.reserve(num_merges); }
+
+  bool Joins(uint32_t rank, int32_t left, int32_t right) const {
+    return merges_[rank].left == left && merges_[rank].right == right;
+  }
 
   std::vector<BpeMerge> merges_;  // by rank
   uint64_t seed_ = 0;

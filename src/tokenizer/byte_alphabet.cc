@@ -4,8 +4,6 @@
 #include <array>
 #include <cstdint>
 
-#include "src/tokenizer/utf8.h"
-
 namespace llm {
 namespace {
 
@@ -14,34 +12,38 @@ constexpr bool StandsForItself(unsigned byte) {
 }
 
 constexpr unsigned kNumMoved = 68;
-constexpr std::array<uint8_t, kNumMoved> MovedBytes() {
-  std::array<uint8_t, kNumMoved> moved{};
-  size_t count = 0;
+constexpr unsigned kNumCharacters = 0x100 + kNumMoved;
+constexpr int16_t kNoByte = -1;
+
+// By code point. All of them have one or two bytes in UTF-8.
+constexpr std::array<int16_t, kNumCharacters> ByteOfCharacter() {
+  std::array<int16_t, kNumCharacters> bytes{};
+  unsigned next_moved = 0x100;
+  for (unsigned byte = 0; byte < 256; ++byte) bytes[byte] = kNoByte;
   for (unsigned byte = 0; byte < 256; ++byte) {
-    if (!StandsForItself(byte)) moved[count++] = static_cast<uint8_t>(byte);
+    bytes[StandsForItself(byte) ? byte : next_moved++] = static_cast<int16_t>(byte);
   }
-  return moved;
+  return bytes;
 }
-constexpr std::array<uint8_t, kNumMoved> kMovedBytes = MovedBytes();
+constexpr std::array<int16_t, kNumCharacters> kByteOfCharacter = ByteOfCharacter();
 
 }  // namespace
 
-bool DecodeByteAlphabet(absl::string_view text, std::string* bytes) {
-  const size_t old_size = bytes->size();
-  while (!text.empty()) {
-    const Utf8Part part = NextUtf8Part(text);
-    const char32_t c = part.code_point;
-    if (c < 0x100 && StandsForItself(c)) {
-      bytes->push_back(static_cast<char>(c));
-    } else if (c >= 0x100 && c < 0x100 + kNumMoved) {
-      bytes->push_back(static_cast<char>(kMovedBytes[c - 0x100]));
-    } else {
-      bytes->resize(old_size);
-      return false;
+std::optional<size_t> DecodeByteAlphabet(absl::string_view text, char* bytes) {
+  char* to = bytes;
+  for (size_t at = 0; at < text.size(); ++at) {
+    unsigned character = static_cast<uint8_t>(text[at]);
+    if (character >= 0x80) {
+      const unsigned second = at + 1 < text.size() ? static_cast<uint8_t>(text[at + 1]) : 0;
+      const bool two_bytes = (character & 0xE0) == 0xC0 && (second & 0xC0) == 0x80;
+      character = (character & 0x1F) << 6 | (second & 0x3F);
+      if (!two_bytes || character < 0x80 || character >= kNumCharacters) return std::nullopt;
+      ++at;
     }
-    text.remove_prefix(part.length);
+    if (kByteOfCharacter[character] == kNoByte) return std::nullopt;
+    *to++ = static_cast<char>(kByteOfCharacter[character]);
   }
-  return true;
+  return static_cast<size_t>(to - bytes);
 }
 
 }  // namespace llm

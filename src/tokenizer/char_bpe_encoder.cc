@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_replace.h"
 #include "src/base/status_macros.h"
 #include "src/tokenizer/nfc.h"
 #include "src/tokenizer/utf8.h"
@@ -11,13 +12,13 @@
 namespace llm {
 
 absl::StatusOr<std::unique_ptr<TextEncoder>> CharBpeEncoder::Create(
-    const TokenizerSpec& spec, const Vocabulary* vocabulary,
+    const TokenizerSpec& spec, const TextList& merges, const Vocabulary* vocabulary,
     const AddedTokenMatcher* user_defined) {
   LLM_ASSIGN_OR_RETURN(auto pre_tokenizer, PreTokenizer::Create(spec.split_rule));
-  LLM_ASSIGN_OR_RETURN(BpeMerges merges,
-                       BpeMerges::Create(*vocabulary, spec.merges, MergeTexts::kSpaceMarks));
+  LLM_ASSIGN_OR_RETURN(BpeMerges table,
+                       BpeMerges::Create(*vocabulary, merges, MergeTexts::kSpaceMarks));
   return std::unique_ptr<TextEncoder>(new CharBpeEncoder(
-      spec, vocabulary, user_defined, std::move(merges), std::move(pre_tokenizer)));
+      spec, vocabulary, user_defined, std::move(table), std::move(pre_tokenizer)));
 }
 
 CharBpeEncoder::CharBpeEncoder(const TokenizerSpec& spec, const Vocabulary* vocabulary,
@@ -68,7 +69,7 @@ std::string CharBpeEncoder::Normalize(absl::string_view text, bool at_start) con
                       (space_prefix_ == SpacePrefix::kUnlessSpace && !starts_with_space) ||
                       (space_prefix_ == SpacePrefix::kFirst && !starts_with_space && at_start);
   if (prefix) result += ' ';
-  AppendWithSpaces(text, &result);
+  result += absl::StrReplaceAll(text, {{"\xE2\x96\x81", " "}});
   if (pre_tokenizer_->normalizes_to_nfc() && MayNeedNfc(result)) return NormalizeToNfc(result);
   return result;
 }

@@ -21,8 +21,9 @@ namespace llm {
 
 class CharBpeEncoder final : public TextEncoder {
  public:
-  // Takes what it needs from `spec`; `vocabulary` and `user_defined` outlive the encoder.
+  // `merges` are needed during the call alone; `vocabulary` and `user_defined` outlive the encoder.
   static absl::StatusOr<std::unique_ptr<TextEncoder>> Create(const TokenizerSpec& spec,
+                                                             const TextList& merges,
                                                              const Vocabulary* vocabulary,
                                                              const AddedTokenMatcher* user_defined);
 

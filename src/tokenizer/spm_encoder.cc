@@ -18,11 +18,6 @@ constexpr auto kLater = [](const auto& a, const auto& b) {
   return a.score != b.score ? a.score < b.score : a.left > b.left;
 };
 
-size_t NeighbourBit(absl::string_view text, size_t i) {
-  return static_cast<size_t>(static_cast<uint8_t>(text[i - 1])) * 256 +
-         static_cast<uint8_t>(text[i]);
-}
-
 bool HasAllByteIds(const Vocabulary& vocabulary) {
   for (int byte = 0; byte < 256; ++byte) {
     if (vocabulary.ByteId(static_cast<uint8_t>(byte)) < 0) return false;
@@ -60,12 +55,10 @@ SpmEncoder::SpmEncoder(TokenizerSpec* spec, const Vocabulary* vocabulary,
       add_space_prefix_(spec->add_space_prefix),
       remove_extra_whitespaces_(spec->remove_extra_whitespaces) {
   spec->scores = std::vector<float>();
-  for (int32_t id = 0; id < vocabulary->size(); ++id) {
-    const TokenType type = TypeOf(*spec, static_cast<size_t>(id));
-    if (type == TokenType::kUnused) unused_ids_.push_back(id);
-    if (type == TokenType::kUnknown && unknown_id_ < 0) unknown_id_ = id;
-    const absl::string_view bytes = vocabulary->Bytes(id);
-    for (size_t i = 1; i < bytes.size(); ++i) neighbours_.set(NeighbourBit(bytes, i));
+  for (size_t id = 0; id < spec->types.size(); ++id) {
+    const TokenType type = spec->types[id];
+    if (type == TokenType::kUnused) unused_ids_.push_back(static_cast<int32_t>(id));
+    if (type == TokenType::kUnknown && unknown_id_ < 0) unknown_id_ = static_cast<int32_t>(id);
   }
 }
 
@@ -89,8 +82,10 @@ absl::Status SpmEncoder::Encode(absl::string_view text, bool /*at_start*/,
 size_t SpmEncoder::SegmentLength(absl::string_view text) const {
   size_t end = 1;
   for (; end < text.size(); ++end) {
-    const bool inside_character = (static_cast<uint8_t>(text[end]) & 0xC0u) == 0x80u;
-    if (!inside_character && !neighbours_.test(NeighbourBit(text, end))) break;
+    const uint8_t byte = static_cast<uint8_t>(text[end]);
+    const bool inside_character = (byte & 0xC0u) == 0x80u;
+    if (!inside_character && !vocabulary_->HasPair(static_cast<uint8_t>(text[end - 1]), byte))
+      break;
   }
   return end;
 }

@@ -1,7 +1,6 @@
 // SentencePiece BPE: characters joined pair by pair, the piece of the best score first.
 #pragma once
 
-#include <bitset>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -75,8 +74,6 @@ class SpmEncoder final : public TextEncoder {
   const AddedTokenMatcher* user_defined_;
   std::vector<float> scores_;
   std::vector<int32_t> unused_ids_;  // sorted
-  // Bit a * 256 + b: some piece has byte b right behind byte a.
-  std::bitset<65536> neighbours_;
   int32_t unknown_id_;
   bool add_space_prefix_;
   bool remove_extra_whitespaces_;

@@ -1,6 +1,8 @@
 // Puts the parts together: control tokens here, everything else in the model's text encoder.
 #include "src/tokenizer/tokenizer.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -23,31 +25,36 @@ bool IsSpecial(TokenType type) {
   return type == TokenType::kControl || type == TokenType::kUnknown;
 }
 
-std::vector<int32_t> AddedIds(const TokenizerSpec& spec, bool with_special) {
+// User-defined, control and unknown tokens, sorted by text.
+std::vector<int32_t> AddedIds(const TokenizerSpec& spec, const Vocabulary& vocabulary) {
   std::vector<int32_t> ids;
   for (size_t id = 0; id < spec.types.size(); ++id) {
     const TokenType type = spec.types[id];
-    if (type == TokenType::kUserDefined || (with_special && IsSpecial(type))) {
-      ids.push_back(static_cast<int32_t>(id));
-    }
+    if (type == TokenType::kUserDefined || IsSpecial(type)) ids.push_back(static_cast<int32_t>(id));
   }
-  return ids;
+  return SortedByText(vocabulary, ids);
+}
+
+std::vector<int32_t> UserDefinedAmong(const std::vector<int32_t>& ids, const TokenizerSpec& spec) {
+  std::vector<int32_t> user_defined;
+  std::copy_if(ids.begin(), ids.end(), std::back_inserter(user_defined), [&](int32_t id) {
+    return TypeOf(spec, static_cast<size_t>(id)) == TokenType::kUserDefined;
+  });
+  return user_defined;
 }
 
 class VocabularyTokenizer final : public Tokenizer {
  public:
-  // `spec` has given its tokens to `vocabulary`.
-  VocabularyTokenizer(TokenizerSpec spec, Vocabulary vocabulary)
+  VocabularyTokenizer(TokenizerSpec spec, Vocabulary vocabulary, std::vector<int32_t> added)
       : Tokenizer(std::move(spec)),
         vocabulary_(std::move(vocabulary)),
-        user_defined_(&vocabulary_, AddedIds(spec_, false)),
-        added_(&vocabulary_, AddedIds(spec_, true)) {
+        user_defined_(&vocabulary_, UserDefinedAmong(added, spec_)),
+        added_(&vocabulary_, std::move(added)) {
     vocab_size_ = vocabulary_.size();
   }
 
-  absl::Status Init() {
-    LLM_ASSIGN_OR_RETURN(encoder_, MakeEncoder());
-    spec_.merges = std::vector<std::string>();
+  absl::Status Init(const TextList& merges) {
+    LLM_ASSIGN_OR_RETURN(encoder_, MakeEncoder(merges));
     spec_.scores = std::vector<float>();
     return absl::OkStatus();
   }
@@ -92,14 +99,14 @@ class VocabularyTokenizer final : public Tokenizer {
   }
 
  private:
-  absl::StatusOr<std::unique_ptr<TextEncoder>> MakeEncoder() {
+  absl::StatusOr<std::unique_ptr<TextEncoder>> MakeEncoder(const TextList& merges) {
     switch (spec_.model) {
       case TokenizerModel::kBpe:
-        return BpeEncoder::Create(spec_, &vocabulary_, &user_defined_);
+        return BpeEncoder::Create(spec_, merges, &vocabulary_, &user_defined_);
       case TokenizerModel::kSpm:
         return SpmEncoder::Create(&spec_, &vocabulary_, &user_defined_);
       case TokenizerModel::kCharBpe:
-        return CharBpeEncoder::Create(spec_, &vocabulary_, &user_defined_);
+        return CharBpeEncoder::Create(spec_, merges, &vocabulary_, &user_defined_);
     }
     return absl::InvalidArgumentError("tokenizer: unknown model");
   }
@@ -150,10 +157,23 @@ class VocabularyTokenizer final : public Tokenizer {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Create(TokenizerSpec spec) {
-  LLM_RETURN_IF_ERROR(CheckTokenizerSpec(spec));
-  LLM_ASSIGN_OR_RETURN(Vocabulary vocabulary, Vocabulary::Create(&spec));
-  auto tokenizer = std::make_unique<VocabularyTokenizer>(std::move(spec), std::move(vocabulary));
-  LLM_RETURN_IF_ERROR(tokenizer->Init());
+  const std::string tokens = JoinForTextList(spec.tokens);
+  const std::string merges = JoinForTextList(spec.merges);
+  const TokenizerTexts texts = {.tokens = TextList(tokens, spec.tokens.size()),
+                                .merges = TextList(merges, spec.merges.size())};
+  spec.tokens = std::vector<std::string>();  // `= {}` would keep the memory
+  spec.merges = std::vector<std::string>();
+  return Create(std::move(spec), texts);
+}
+
+absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Create(TokenizerSpec spec,
+                                                             const TokenizerTexts& texts) {
+  LLM_RETURN_IF_ERROR(CheckTokenizerSpec(spec, texts));
+  LLM_ASSIGN_OR_RETURN(Vocabulary vocabulary, Vocabulary::Create(spec, texts.tokens));
+  std::vector<int32_t> added = AddedIds(spec, vocabulary);
+  auto tokenizer = std::make_unique<VocabularyTokenizer>(std::move(spec), std::move(vocabulary),
+                                                         std::move(added));
+  LLM_RETURN_IF_ERROR(tokenizer->Init(texts.merges));
   return tokenizer;
 }
 

@@ -29,6 +29,10 @@ class Tokenizer {
   // INVALID_ARGUMENT for duplicate or out-of-range ids, merges that do not name tokens, ...;
   // UNIMPLEMENTED, with its name, for an unknown pre-tokenizer: never a silent wrong split.
   static absl::StatusOr<std::unique_ptr<Tokenizer>> Create(TokenizerSpec spec);
+  // The same from texts that lie elsewhere and are needed during the call alone; the spec's own are
+  // not looked at.
+  static absl::StatusOr<std::unique_ptr<Tokenizer>> Create(TokenizerSpec spec,
+                                                           const TokenizerTexts& texts);
   virtual ~Tokenizer() = default;
 
   // Any bytes are accepted: each part that is not UTF-8 is read as U+FFFD, as Python's

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "src/base/text_list.h"
+
 namespace llm {
 
 enum class TokenizerModel {
@@ -63,6 +65,12 @@ struct TokenizerSpec {
   SpacePrefix space_prefix = SpacePrefix::kNever;
   bool fuse_unknown = false;    // kCharBpe: one unknown token for a run of unknown characters
   std::vector<uint8_t> strips;  // by id, kStripsLeft | kStripsRight; empty: none
+};
+
+// A spec's tokens and merges where they lie already, such as in a file's header.
+struct TokenizerTexts {
+  TextList tokens;
+  TextList merges;
 };
 
 }  // namespace llm

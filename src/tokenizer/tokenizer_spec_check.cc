@@ -11,16 +11,16 @@
 namespace llm {
 namespace {
 
-absl::Status CheckSizes(const TokenizerSpec& spec) {
-  const size_t num_tokens = spec.tokens.size();
+absl::Status CheckSizes(const TokenizerSpec& spec, const TokenizerTexts& texts) {
+  const size_t num_tokens = texts.tokens.size();
   if (num_tokens == 0) return absl::InvalidArgumentError("tokenizer: the vocabulary is empty");
   if (num_tokens > kMaxTokens) {
     return absl::InvalidArgumentError(
         absl::StrCat("tokenizer: ", num_tokens, " tokens, at most ", kMaxTokens, " are allowed"));
   }
-  if (spec.merges.size() > kMaxMerges) {
+  if (texts.merges.size() > kMaxMerges) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "tokenizer: ", spec.merges.size(), " merges, at most ", kMaxMerges, " are allowed"));
+        "tokenizer: ", texts.merges.size(), " merges, at most ", kMaxMerges, " are allowed"));
   }
   if (!spec.types.empty() && spec.types.size() != num_tokens) {
     return absl::InvalidArgumentError(
@@ -38,9 +38,9 @@ absl::Status CheckSizes(const TokenizerSpec& spec) {
   return absl::OkStatus();
 }
 
-absl::Status CheckTokens(const TokenizerSpec& spec) {
-  for (size_t id = 0; id < spec.tokens.size(); ++id) {
-    const std::string& text = spec.tokens[id];
+absl::Status CheckTokens(const TokenizerSpec& spec, const TextList& tokens) {
+  size_t id = 0;
+  for (const absl::string_view text : tokens) {
     if (text.size() > kMaxTokenBytes) {
       return absl::InvalidArgumentError(absl::StrCat("tokenizer: ", DescribeToken(id, text),
                                                      " has ", text.size(), " bytes, at most ",
@@ -57,20 +57,21 @@ absl::Status CheckTokens(const TokenizerSpec& spec) {
       return absl::InvalidArgumentError(
           absl::StrCat("tokenizer: the score of ", DescribeToken(id, text), " is not a number"));
     }
+    ++id;
   }
   return absl::OkStatus();
 }
 
-absl::Status CheckId(const TokenizerSpec& spec, absl::string_view name, int32_t id, bool needed) {
-  if (id >= -1 && id < static_cast<int64_t>(spec.tokens.size()) && !(needed && id == -1)) {
+absl::Status CheckId(size_t num_tokens, absl::string_view name, int32_t id, bool needed) {
+  if (id >= -1 && id < static_cast<int64_t>(num_tokens) && !(needed && id == -1)) {
     return absl::OkStatus();
   }
   if (id == -1) {
     return absl::InvalidArgumentError(
         absl::StrCat("tokenizer: ", name, " is to be added to texts, but the model names none"));
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "tokenizer: ", name, " is ", id, ", the vocabulary has ", spec.tokens.size(), " tokens"));
+  return absl::InvalidArgumentError(absl::StrCat("tokenizer: ", name, " is ", id,
+                                                 ", the vocabulary has ", num_tokens, " tokens"));
 }
 
 }  // namespace
@@ -81,12 +82,13 @@ std::string DescribeToken(size_t id, absl::string_view text) {
                       text.size() > kShown ? "..." : "", "\")");
 }
 
-absl::Status CheckTokenizerSpec(const TokenizerSpec& spec) {
-  LLM_RETURN_IF_ERROR(CheckSizes(spec));
-  LLM_RETURN_IF_ERROR(CheckTokens(spec));
-  LLM_RETURN_IF_ERROR(CheckId(spec, "bos_id", spec.bos_id, spec.add_bos));
-  LLM_RETURN_IF_ERROR(CheckId(spec, "eos_id", spec.eos_id, spec.add_eos));
-  return CheckId(spec, "unknown_id", spec.unknown_id, false);
+absl::Status CheckTokenizerSpec(const TokenizerSpec& spec, const TokenizerTexts& texts) {
+  LLM_RETURN_IF_ERROR(CheckSizes(spec, texts));
+  LLM_RETURN_IF_ERROR(CheckTokens(spec, texts.tokens));
+  const size_t num_tokens = texts.tokens.size();
+  LLM_RETURN_IF_ERROR(CheckId(num_tokens, "bos_id", spec.bos_id, spec.add_bos));
+  LLM_RETURN_IF_ERROR(CheckId(num_tokens, "eos_id", spec.eos_id, spec.add_eos));
+  return CheckId(num_tokens, "unknown_id", spec.unknown_id, false);
 }
 
 }  // namespace llm

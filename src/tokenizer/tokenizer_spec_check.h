@@ -14,12 +14,12 @@ namespace llm {
 // Real ones stay under 600.
 inline constexpr size_t kMaxTokenBytes = 4096;
 inline constexpr size_t kMaxTokens = size_t{1} << 22;  // real vocabularies: up to 262,144
-inline constexpr size_t kMaxMerges = size_t{1} << 23;
+inline constexpr size_t kMaxMerges = (size_t{1} << 23) - 1;
 inline constexpr size_t kMaxTextBytes = size_t{1}
                                         << 28;  // of one Encode: symbols are counted in 32 bits
 
-// INVALID_ARGUMENT naming the field and the token.
-absl::Status CheckTokenizerSpec(const TokenizerSpec& spec);
+// `texts` stand in place of the spec's own. INVALID_ARGUMENT naming the field and the token.
+absl::Status CheckTokenizerSpec(const TokenizerSpec& spec, const TokenizerTexts& texts);
 
 // "token 17 ("abc")", escaped and cut short: for messages.
 std::string DescribeToken(size_t id, absl::string_view text);

@@ -2,6 +2,7 @@
 #include "src/tokenizer/vocabulary.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/hash/hash.h"
@@ -16,6 +17,33 @@ namespace {
 uint64_t HashBytes(absl::string_view bytes) { return absl::Hash<absl::string_view>{}(bytes); }
 
 constexpr absl::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581
+
+constexpr size_t kNoByte = 256;
+
+bool StartsWithSpaceMark(absl::string_view text) {
+  return text.size() >= kSpaceMark.size() && text[0] == kSpaceMark[0] && text[1] == kSpaceMark[1] &&
+         text[2] == kSpaceMark[2];
+}
+
+// Returns the size. Sets pairs[a * 256 + b] for each byte b behind an a, where a is kNoByte in
+// front. One pass does both: of hundreds of thousands of short texts the end of the loop is the
+// cost.
+size_t CopyWithSpaces(absl::string_view text, char* to, uint8_t* pairs) {
+  const char* begin = to;
+  size_t before = kNoByte;
+  for (size_t at = 0; at < text.size(); ++at) {
+    char c = text[at];
+    if (c == kSpaceMark[0] && StartsWithSpaceMark(text.substr(at))) {
+      c = ' ';
+      at += kSpaceMark.size() - 1;
+    }
+    *to++ = c;
+    const size_t byte = static_cast<uint8_t>(c);
+    pairs[before * 256 + byte] = 1;
+    before = byte;
+  }
+  return static_cast<size_t>(to - begin);
+}
 
 // The byte of "<0xNN>", or -1.
 int ParseByteToken(absl::string_view text) {
@@ -34,66 +62,78 @@ int ParseByteToken(absl::string_view text) {
 
 }  // namespace
 
-void AppendWithSpaces(absl::string_view text, std::string* out) {
-  for (size_t at = text.find(kSpaceMark); at != absl::string_view::npos;
-       at = text.find(kSpaceMark)) {
-    out->append(text.data(), at);
-    out->push_back(' ');
-    text.remove_prefix(at + kSpaceMark.size());
+size_t DecodeSpaceMarks(absl::string_view text, char* to) {
+  const char* begin = to;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const bool mark = StartsWithSpaceMark(text.substr(at));
+    *to++ = mark ? ' ' : text[at];
+    if (mark) at += kSpaceMark.size() - 1;
   }
-  out->append(text.data(), text.size());
+  return static_cast<size_t>(to - begin);
 }
 
-absl::StatusOr<Vocabulary> Vocabulary::Create(TokenizerSpec* spec) {
-  Vocabulary vocabulary(spec->tokens.size());
-  LLM_RETURN_IF_ERROR(vocabulary.AppendTexts(*spec));
-  LLM_RETURN_IF_ERROR(vocabulary.IndexPieces(*spec));
-  LLM_RETURN_IF_ERROR(vocabulary.IndexByteTokens(*spec));
+absl::StatusOr<Vocabulary> Vocabulary::Create(const TokenizerSpec& spec, const TextList& tokens) {
+  Vocabulary vocabulary(tokens.size());
+  LLM_RETURN_IF_ERROR(vocabulary.AppendTexts(spec, tokens));
+  LLM_RETURN_IF_ERROR(vocabulary.IndexPieces(spec, tokens));
+  LLM_RETURN_IF_ERROR(vocabulary.IndexByteTokens(spec));
   vocabulary.literal_ = std::vector<bool>();  // `= {}` would keep the memory
-  spec->tokens = std::vector<std::string>();
   return vocabulary;
 }
 
-absl::Status Vocabulary::AppendTexts(const TokenizerSpec& spec) {
-  size_t total = 0;  // no text renders longer than it is stored
-  for (const std::string& text : spec.tokens) total += text.size();
+absl::Status Vocabulary::AppendTexts(const TokenizerSpec& spec, const TextList& tokens) {
+  const size_t total = tokens.num_text_bytes();  // no text renders longer than it is stored
   if (total > kMaxTextBytes) {
     return absl::InvalidArgumentError(absl::StrCat("tokenizer: the token texts have ", total,
                                                    " bytes together, at most ", kMaxTextBytes,
                                                    " are allowed"));
   }
-  bytes_.reserve(total);
+  bytes_ = std::make_unique_for_overwrite<char[]>(total);
+  reserved_bytes_ = total;
   offsets_.push_back(0);
-  literal_.resize(spec.tokens.size());
-  for (size_t id = 0; id < spec.tokens.size(); ++id) {
-    const std::string& text = spec.tokens[id];
-    const TokenType type = TypeOf(spec, id);
-    if (type == TokenType::kByte) {
-      const int byte = ParseByteToken(text);
-      if (byte < 0) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("tokenizer: ", DescribeToken(id, text),
-                         " is a byte token, but not of the form <0xNN>"));
-      }
-      bytes_.push_back(static_cast<char>(byte));
-    } else if (spec.model != TokenizerModel::kBpe) {
-      AppendWithSpaces(text, &bytes_);
-    } else if (type != TokenType::kNormal || !DecodeByteAlphabet(text, &bytes_)) {
-      literal_[id] = true;
-      bytes_ += text;
-    }
-    offsets_.push_back(static_cast<uint32_t>(bytes_.size()));
+  literal_.resize(tokens.size());
+  std::vector<uint8_t> found(kNoByte * 256 +
+                             256);  // a byte each: a bit would have to be read first
+  for (const absl::string_view text : tokens) {
+    LLM_ASSIGN_OR_RETURN(const size_t size,
+                         AppendText(spec, offsets_.size() - 1, text, found.data()));
+    offsets_.push_back(offsets_.back() + static_cast<uint32_t>(size));
   }
-  bytes_.shrink_to_fit();
+  for (size_t pair = 0; pair < pairs_.size(); ++pair) pairs_[pair] = found[pair] != 0;
   return absl::OkStatus();
 }
 
-bool Vocabulary::InsertPiece(int32_t id, uint64_t hash) {
+absl::StatusOr<size_t> Vocabulary::AppendText(const TokenizerSpec& spec, size_t id,
+                                              absl::string_view text, uint8_t* pairs) {
+  char* to = bytes_.get() + offsets_.back();
+  const TokenType type = TypeOf(spec, id);
+  if (type == TokenType::kByte) {
+    const int byte = ParseByteToken(text);
+    if (byte < 0) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "tokenizer: ", DescribeToken(id, text), " is a byte token, but not of the form <0xNN>"));
+    }
+    *to = static_cast<char>(byte);
+    return 1;
+  }
+  if (spec.model != TokenizerModel::kBpe) return CopyWithSpaces(text, to, pairs);
+  if (type == TokenType::kNormal) {
+    if (const auto size = DecodeByteAlphabet(text, to); size.has_value()) return *size;
+  }
+  literal_[id] = true;
+  return text.copy(to, text.size());
+}
+
+int32_t Vocabulary::InsertPiece(int32_t id, uint64_t hash) {
   const absl::string_view bytes = Bytes(id);
-  if (FindHashed(bytes, hash) >= 0) return false;
-  index_.Insert(hash, static_cast<uint32_t>(id));
-  max_piece_bytes_ = std::max(max_piece_bytes_, bytes.size());
-  return true;
+  const uint32_t other = index_.FindOrInsert(
+      hash, static_cast<uint32_t>(id),
+      [&](uint32_t candidate) { return Bytes(static_cast<int32_t>(candidate)) == bytes; });
+  if (other == IndexTable::kNone) {
+    max_piece_bytes_ = std::max(max_piece_bytes_, bytes.size());
+    is_piece_[static_cast<size_t>(id)] = true;
+  }
+  return static_cast<int32_t>(other);  // kNone is -1
 }
 
 // Slots lie all over a table that no cache holds: fetching some at once hides the wait.
@@ -106,16 +146,17 @@ void Vocabulary::HashAhead(int32_t first, uint64_t* hashes) const {
 }
 
 // Normal tokens first: a user-defined or unused one of the same bytes is not what merging means.
-absl::Status Vocabulary::IndexPieces(const TokenizerSpec& spec) {
+absl::Status Vocabulary::IndexPieces(const TokenizerSpec& spec, const TextList& tokens) {
   std::array<uint64_t, kHashesAhead> hashes;  // of ids [first, first + kHashesAhead)
   for (int32_t id = 0; id < size(); ++id) {
     const size_t i = static_cast<size_t>(id);
     if (i % kHashesAhead == 0) HashAhead(id, hashes.data());
     if (TypeOf(spec, i) != TokenType::kNormal || literal_[i] || Bytes(id).empty()) continue;
-    if (!InsertPiece(id, hashes[i % kHashesAhead])) {
+    const int32_t other = InsertPiece(id, hashes[i % kHashesAhead]);
+    if (other >= 0) {
       return absl::InvalidArgumentError(
-          absl::StrCat("tokenizer: ", DescribeToken(i, spec.tokens[i]),
-                       " has the same text as token ", FindPiece(Bytes(id))));
+          absl::StrCat("tokenizer: ", DescribeToken(i, *std::next(tokens.begin(), id)),
+                       " has the same text as token ", other));
     }
   }
   for (int32_t id = 0; id < size(); ++id) {
@@ -149,13 +190,16 @@ absl::Status Vocabulary::IndexByteTokens(const TokenizerSpec& spec) {
 }
 
 int32_t Vocabulary::FindPiece(absl::string_view bytes) const {
-  return FindHashed(bytes, HashBytes(bytes));
+  const uint32_t index = index_.Find(HashBytes(bytes), [&](uint32_t candidate) {
+    return Bytes(static_cast<int32_t>(candidate)) == bytes;
+  });
+  return static_cast<int32_t>(index);  // kNone is -1
 }
 
-int32_t Vocabulary::FindHashed(absl::string_view bytes, uint64_t hash) const {
-  const uint32_t index = index_.Find(
-      hash, [&](uint32_t candidate) { return Bytes(static_cast<int32_t>(candidate)) == bytes; });
-  return static_cast<int32_t>(index);  // kNone is -1
+int32_t Vocabulary::FindPiece(absl::string_view bytes, int32_t guess) const {
+  const bool is_it = guess >= 0 && guess < size() && is_piece_[static_cast<size_t>(guess)] &&
+                     Bytes(guess) == bytes;
+  return is_it ? guess : FindPiece(bytes);
 }
 
 bool Vocabulary::HasByteIds(absl::string_view bytes) const {
@@ -166,7 +210,8 @@ bool Vocabulary::HasByteIds(absl::string_view bytes) const {
 }
 
 size_t Vocabulary::size_bytes() const {
-  return bytes_.capacity() + offsets_.capacity() * sizeof(uint32_t) + index_.size_bytes();
+  return reserved_bytes_ + offsets_.capacity() * sizeof(uint32_t) + is_piece_.capacity() / 8 +
+         index_.size_bytes();
 }
 
 }  // namespace llm

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,11 @@ inline std::string WalkWeightSource(const WeightSource& source, uint64_t file_si
                           metadata.GetStrings(key).ok() + metadata.GetInts(key).ok() +
                           metadata.GetFloats(key).ok();
     if (num_types > 1) return "a value has two types";
+    if (metadata.GetSmallInts(key).ok() && !metadata.GetInts(key).ok()) return "small, but none";
+    if (const auto texts = metadata.GetStrings(key); texts.ok()) {
+      const auto num_texts = static_cast<size_t>(std::distance(texts->begin(), texts->end()));
+      if (num_texts != texts->size()) return "a list of another length";
+    }
   }
   for (const TensorInfo& tensor : source.tensors()) {
     if (source.Find(tensor.name) != &tensor) return "a listed tensor is not found";

@@ -31,9 +31,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> LoadTokenizer(const std::string& path
   if (!file.ok()) return file.status();
   auto source = OpenGguf(std::move(file).value(), LoaderLimits());
   if (!source.ok()) return source.status();
-  auto spec = TokenizerSpecFromGguf((*source)->metadata());
-  if (!spec.ok()) return spec.status();
-  return Tokenizer::Create(std::move(spec).value());
+  return TokenizerFromGguf((*source)->metadata());
 }
 
 std::string Detokenize(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {

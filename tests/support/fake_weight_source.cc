@@ -31,8 +31,10 @@ absl::StatusOr<absl::string_view> FakeMetadata::GetString(absl::string_view key)
   return std::get<std::string>(values_.at(std::string(key)));
 }
 
-absl::StatusOr<std::vector<absl::string_view>> FakeMetadata::GetStrings(
-    absl::string_view key) const {
+absl::StatusOr<TextList> FakeMetadata::GetStrings(absl::string_view key) const {
+  return absl::NotFoundError(absl::StrCat("key ", key, ": missing"));
+}
+absl::StatusOr<std::vector<uint8_t>> FakeMetadata::GetSmallInts(absl::string_view key) const {
   return absl::NotFoundError(absl::StrCat("key ", key, ": missing"));
 }
 absl::StatusOr<std::vector<int64_t>> FakeMetadata::GetInts(absl::string_view key) const {

@@ -22,8 +22,9 @@ class FakeMetadata : public Metadata {
   absl::StatusOr<double> GetFloat(absl::string_view key) const override;
   absl::StatusOr<bool> GetBool(absl::string_view key) const override;
   absl::StatusOr<absl::string_view> GetString(absl::string_view key) const override;
-  absl::StatusOr<std::vector<absl::string_view>> GetStrings(absl::string_view key) const override;
+  absl::StatusOr<TextList> GetStrings(absl::string_view key) const override;
   absl::StatusOr<std::vector<int64_t>> GetInts(absl::string_view key) const override;
+  absl::StatusOr<std::vector<uint8_t>> GetSmallInts(absl::string_view key) const override;
   absl::StatusOr<std::vector<float>> GetFloats(absl::string_view key) const override;
   std::vector<absl::string_view> Keys() const override;
 

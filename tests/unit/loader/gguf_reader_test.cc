@@ -1,5 +1,6 @@
 #include "src/loader/gguf_reader.h"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -107,14 +108,20 @@ TEST(GgufReaderTest, ReadsEveryTypeOfMetadata) {
 }
 
 TEST(GgufReaderTest, ReadsArraysOfNumbersBoolsAndStrings) {
-  const std::string file = GgufBuilder()
-                               .Array<int16_t>("ints", GgufType::kInt16, {-1, 0, 32767})
-                               .Array<uint8_t>("bools", GgufType::kBool, {1, 0})
-                               .Array<float>("floats", GgufType::kFloat32, {0.5f, -2})
-                               .Array<double>("doubles", GgufType::kFloat64, {0.25})
-                               .Strings("strings", {"one", "", std::string("t\0o", 3)})
-                               .Strings("none", {})
-                               .Build();
+  std::vector<uint8_t> small(1000);
+  for (size_t i = 0; i < small.size(); ++i) small[i] = static_cast<uint8_t>(i * 7);
+  const std::string file =
+      GgufBuilder()
+          .Array<int16_t>("ints", GgufType::kInt16, {-1, 0, 32767})
+          .Array<uint32_t>("small", GgufType::kUint32, {small.begin(), small.end()})
+          .Array<uint64_t>("great", GgufType::kUint64, {0, ~uint64_t{0}})
+          .Value("one", GgufType::kInt32, int32_t{1})
+          .Array<uint8_t>("bools", GgufType::kBool, {1, 0})
+          .Array<float>("floats", GgufType::kFloat32, {0.5f, -2})
+          .Array<double>("doubles", GgufType::kFloat64, {0.25})
+          .Strings("strings", {"one", "", std::string("t\0o", 3)})
+          .Strings("none", {})
+          .Build();
   auto source = Open(file);
   ASSERT_TRUE(source.ok()) << source.status();
   const Metadata& metadata = (*source)->metadata();
@@ -125,6 +132,18 @@ TEST(GgufReaderTest, ReadsArraysOfNumbersBoolsAndStrings) {
   EXPECT_THAT(metadata.GetStrings("strings").value(),
               ElementsAre("one", "", absl::string_view("t\0o", 3)));
   EXPECT_THAT(metadata.GetStrings("none").value(), ElementsAre());
+  EXPECT_THAT(metadata.GetSmallInts("bools").value(), ElementsAre(1, 0));
+  EXPECT_EQ(metadata.GetSmallInts("small").value(), small);
+  EXPECT_EQ(metadata.GetSmallInts("ints").status().message(),
+            "gguf x.gguf: metadata key ints: element 0 is -1, not one of 0 to 255");
+  EXPECT_FALSE(metadata.GetSmallInts("great").ok());
+  EXPECT_FALSE(metadata.GetSmallInts("floats").ok());
+  EXPECT_STREQ(metadata.DescribeArray("strings")->elements, "strings");
+  EXPECT_STREQ(metadata.DescribeArray("bools")->elements, "integers");
+  EXPECT_STREQ(metadata.DescribeArray("doubles")->elements, "floats");
+  EXPECT_EQ(metadata.DescribeArray("small")->size, 1000u);
+  EXPECT_FALSE(metadata.DescribeArray("absent").has_value());
+  EXPECT_FALSE(metadata.DescribeArray("one").has_value());
 }
 
 TEST(GgufReaderTest, NamesTheKeyThatIsMissingOrOfAnotherType) {
@@ -299,9 +318,9 @@ TEST(GgufReaderTest, ReadsAHeaderOfManyChunks) {
       GgufBuilder().Strings("words", words).Tensor("t", {1}, kF32, 0).Build("abcd");
   auto source = Open(file);
   ASSERT_TRUE(source.ok()) << source.status();
-  const std::vector<absl::string_view> read = (*source)->metadata().GetStrings("words").value();
+  const TextList read = (*source)->metadata().GetStrings("words").value();
   ASSERT_EQ(read.size(), words.size());
-  for (size_t i = 0; i < words.size(); ++i) ASSERT_EQ(read[i], words[i]);
+  EXPECT_TRUE(std::equal(read.begin(), read.end(), words.begin(), words.end()));
 }
 
 }  // namespace

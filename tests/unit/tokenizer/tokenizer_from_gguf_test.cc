@@ -10,10 +10,12 @@
 namespace llm {
 namespace {
 
+using testing::ElementsAre;
+
 class FakeMetadata final : public Metadata {
  public:
   using Value = std::variant<int64_t, double, bool, std::string, std::vector<std::string>,
-                             std::vector<int64_t>, std::vector<float>>;
+                             std::vector<int64_t>, std::vector<uint8_t>, std::vector<float>>;
   std::map<std::string, Value> values;  // without "tokenizer.ggml."
 
   bool Has(absl::string_view key) const override { return values.count(Short(key)) > 0; }
@@ -25,13 +27,18 @@ class FakeMetadata final : public Metadata {
     if (text == nullptr) return absl::NotFoundError(key);
     return absl::string_view(*text);
   }
-  absl::StatusOr<std::vector<absl::string_view>> GetStrings(absl::string_view key) const override {
+  absl::StatusOr<TextList> GetStrings(absl::string_view key) const override {
     const auto* list = Find<std::vector<std::string>>(key);
     if (list == nullptr) return absl::NotFoundError(key);
-    return std::vector<absl::string_view>(list->begin(), list->end());
+    std::string& joined = joined_[Short(key)];
+    joined = JoinForTextList(*list);
+    return TextList(joined, list->size());
   }
   absl::StatusOr<std::vector<int64_t>> GetInts(absl::string_view key) const override {
     return Get<std::vector<int64_t>>(key);
+  }
+  absl::StatusOr<std::vector<uint8_t>> GetSmallInts(absl::string_view key) const override {
+    return Get<std::vector<uint8_t>>(key);
   }
   absl::StatusOr<std::vector<float>> GetFloats(absl::string_view key) const override {
     return Get<std::vector<float>>(key);
@@ -39,6 +46,7 @@ class FakeMetadata final : public Metadata {
   std::vector<absl::string_view> Keys() const override { return {}; }
 
  private:
+  mutable std::map<std::string, std::string> joined_;  // what a TextList is of
   static std::string Short(absl::string_view key) {
     return std::string(key.substr(std::string("tokenizer.ggml.").size()));
   }
@@ -66,16 +74,17 @@ FakeMetadata Bpe() {
 
 TEST(TokenizerFromGgufTest, ReadsAByteLevelVocabulary) {
   FakeMetadata metadata = Bpe();
-  metadata.values["token_type"] = std::vector<int64_t>{1, 3, 4};
+  metadata.values["token_type"] = std::vector<uint8_t>{1, 3, 4};
   metadata.values["bos_token_id"] = int64_t{1};
   metadata.values["add_bos_token"] = true;
-  const auto spec = TokenizerSpecFromGguf(metadata);
+  TokenizerTexts texts;
+  const auto spec = TokenizerSpecFromGguf(metadata, &texts);
   ASSERT_TRUE(spec.ok()) << spec.status();
   EXPECT_EQ(spec->model, TokenizerModel::kBpe);
   EXPECT_EQ(spec->pre_tokenizer, "smollm");
-  EXPECT_EQ(spec->tokens.size(), 3u);
+  EXPECT_THAT(texts.tokens, ElementsAre("a", "b", "ab"));
   EXPECT_EQ(spec->types[2], TokenType::kUserDefined);
-  EXPECT_EQ(spec->merges, std::vector<std::string>{"a b"});
+  EXPECT_THAT(texts.merges, ElementsAre("a b"));
   EXPECT_EQ(spec->bos_id, 1);
   EXPECT_EQ(spec->eos_id, -1);
   EXPECT_TRUE(spec->add_bos);
@@ -86,7 +95,8 @@ TEST(TokenizerFromGgufTest, GivesASentencePieceModelItsDefaults) {
   metadata.values = {{"model", std::string("llama")},
                      {"tokens", std::vector<std::string>{"<unk>", "<s>", "</s>"}},
                      {"scores", std::vector<float>{0, 0, 0}}};
-  const auto spec = TokenizerSpecFromGguf(metadata);
+  TokenizerTexts texts;
+  const auto spec = TokenizerSpecFromGguf(metadata, &texts);
   ASSERT_TRUE(spec.ok()) << spec.status();
   EXPECT_EQ(spec->model, TokenizerModel::kSpm);
   EXPECT_EQ(spec->unknown_id, 0);
@@ -99,22 +109,23 @@ TEST(TokenizerFromGgufTest, GivesASentencePieceModelItsDefaults) {
 TEST(TokenizerFromGgufTest, ReadsAnAllOnesIdAsNone) {
   FakeMetadata metadata = Bpe();
   metadata.values["bos_token_id"] = int64_t{0xFFFFFFFF};
-  EXPECT_EQ(TokenizerSpecFromGguf(metadata)->bos_id, -1);
+  TokenizerTexts texts;
+  EXPECT_EQ(TokenizerSpecFromGguf(metadata, &texts)->bos_id, -1);
 }
 
 TEST(TokenizerFromGgufTest, RefusesWhatItCannotRead) {
   FakeMetadata metadata = Bpe();
   metadata.values["bos_token_id"] = int64_t{1} << 40;
-  EXPECT_EQ(TokenizerSpecFromGguf(metadata).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(TokenizerFromGguf(metadata).status().code(), absl::StatusCode::kInvalidArgument);
   metadata = Bpe();
-  metadata.values["token_type"] = std::vector<int64_t>{1, 300, 1};
-  EXPECT_EQ(TokenizerSpecFromGguf(metadata).status().code(), absl::StatusCode::kInvalidArgument);
+  metadata.values["token_type"] = std::vector<uint8_t>{1, 7, 1};
+  EXPECT_EQ(TokenizerFromGguf(metadata).status().code(), absl::StatusCode::kInvalidArgument);
   metadata = Bpe();
   metadata.values["model"] = std::string("t5");
-  EXPECT_EQ(TokenizerSpecFromGguf(metadata).status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(TokenizerFromGguf(metadata).status().code(), absl::StatusCode::kUnimplemented);
   metadata = Bpe();
   metadata.values.erase("tokens");
-  EXPECT_EQ(TokenizerSpecFromGguf(metadata).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(TokenizerFromGguf(metadata).status().code(), absl::StatusCode::kNotFound);
 }
 
 }  // namespace

@@ -108,6 +108,27 @@ TEST(TokenizerSpecTest, RefusesAnSpmVocabularyThatCannotEncodeEveryText) {
   ExpectRefused(spec, "neither 256 byte tokens nor an unknown token");
 }
 
+TEST(TokenizerSpecTest, TextsThatLieElsewhereGiveTheSameTokenizer) {
+  TokenizerSpec spec = TinyBpeSpec();
+  AddMerge("a", "b", &spec);
+  AddMerge("ab", "c", &spec);
+  const auto own = Tokenizer::Create(spec);
+  const size_t num_tokens = spec.tokens.size();
+  const std::string tokens = JoinForTextList(std::move(spec.tokens));
+  const std::string merges = JoinForTextList(std::move(spec.merges));
+  TokenizerTexts texts = {.tokens = TextList(tokens, num_tokens), .merges = TextList(merges, 2)};
+  const auto lent = Tokenizer::Create(spec, texts);
+  ASSERT_TRUE(own.ok() && lent.ok()) << own.status() << lent.status();
+  EXPECT_EQ((*own)->vocab_size(), (*lent)->vocab_size());
+  EXPECT_EQ((*own)->Encode("abc<tool>ab", {}).value(), (*lent)->Encode("abc<tool>ab", {}).value());
+  const std::string bad = JoinForTextList(std::vector<std::string>{"a b", "b"});
+  texts.merges = TextList(bad, 2);
+  EXPECT_THAT(std::string(Tokenizer::Create(spec, texts).status().message()), HasSubstr("merge 1"));
+  texts.tokens = TextList();
+  EXPECT_THAT(std::string(Tokenizer::Create(spec, texts).status().message()),
+              HasSubstr("the vocabulary is empty"));
+}
+
 TEST(TokenizerSpecTest, NamesAnUnknownPreTokenizer) {
   TokenizerSpec spec = TinyBpeSpec();
   spec.pre_tokenizer = "chameleon";
