@@ -101,6 +101,7 @@ Plan::Unit Plan::Find(const int64_t* ends, int64_t unit) const {
       .window = p_.window,
       .scale = p_.scale,
       .soft_cap = p_.soft_cap,
+      .sinks = p_.sinks != nullptr ? p_.sinks + kv_head * group() : nullptr,
       .head_dim = layout.head_dim,
       .blocks = p_.block_table + static_cast<int64_t>(sequence) * p_.max_blocks,
       .base = p_.kv.base + static_cast<size_t>(kv_head) * layout.head_bytes(),

@@ -20,7 +20,8 @@ struct AttentionBlock {
   int first_position;  // of query token 0
   int window;          // 0: none
   float scale;
-  float soft_cap;  // 0: none
+  float soft_cap;      // 0: none
+  const float* sinks;  // of row r: [r % group]; null: none
   int head_dim;
 
   const int32_t* blocks;  // of the sequence

@@ -63,6 +63,17 @@ LLM_SIMD Floats LoadSignedBytes(const uint8_t* p) {
       _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))))};
 }
 
+// 2^(p[i] - 127); 0 for a byte of 0.
+LLM_SIMD Floats LoadExponents(const uint8_t* p) {
+  const __m256i bytes = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+  return {_mm256_castsi256_ps(_mm256_slli_epi32(bytes, 23))};
+}
+// table[i] for each byte i. REQUIRES: i < 16.
+LLM_SIMD Bytes Lookup(const uint8_t* table, Bytes i) {
+  const __m128i values = _mm_load_si128(reinterpret_cast<const __m128i*>(table));
+  return {_mm256_shuffle_epi8(_mm256_broadcastsi128_si256(values), i.v)};
+}
+
 LLM_SIMD __m256i BroadcastFour(const int8_t* activations) {
   int32_t four;
   std::memcpy(&four, activations, sizeof(four));

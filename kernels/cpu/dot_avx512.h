@@ -60,6 +60,17 @@ LLM_SIMD Floats LoadSignedBytes(const uint8_t* p) {
       _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))))};
 }
 
+// 2^(p[i] - 127); 0 for a byte of 0.
+LLM_SIMD Floats LoadExponents(const uint8_t* p) {
+  const __m512i bytes = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  return {_mm512_castsi512_ps(_mm512_slli_epi32(bytes, 23))};
+}
+// table[i] for each byte i. REQUIRES: i < 16.
+LLM_SIMD Bytes Lookup(const uint8_t* table, Bytes i) {
+  const __m128i values = _mm_load_si128(reinterpret_cast<const __m128i*>(table));
+  return {_mm512_shuffle_epi8(_mm512_broadcast_i32x4(values), i.v)};
+}
+
 // Byte j of each lane, as f32.
 LLM_SIMD Floats ByteOfLanes(Bytes a, int j) {
   return {_mm512_cvtepi32_ps(_mm512_and_si512(_mm512_srli_epi32(a.v, static_cast<unsigned>(8 * j)),

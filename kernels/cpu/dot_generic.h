@@ -91,6 +91,21 @@ LLM_SIMD Floats LoadSignedBytes(const uint8_t* p) {
   return r;
 }
 
+// 2^(p[i] - 127); 0 for a byte of 0.
+LLM_SIMD Floats LoadExponents(const uint8_t* p) {
+  Floats r;
+  LLM_LANES {
+    const uint32_t bits = static_cast<uint32_t>(p[i]) << 23;
+    std::memcpy(&r.v[i], &bits, sizeof(bits));
+  }
+  return r;
+}
+// table[i] for each byte i. REQUIRES: i < 16.
+LLM_SIMD Bytes Lookup(const uint8_t* table, Bytes b) {
+  for (int i = 0; i < 4 * kLanes; ++i) b.v[i] = table[b.v[i]];
+  return b;
+}
+
 // Byte j of each lane, as f32.
 LLM_SIMD Floats ByteOfLanes(Bytes a, int j) {
   Floats r;

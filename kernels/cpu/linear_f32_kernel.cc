@@ -196,6 +196,8 @@ LinearTaskFn LinearF32(WeightFormat format) {
       return Run<DecodeQuants<SuperNibbles<1>>>;
     case WeightFormat::kQ6_K:
       return Run<DecodeQuants<SixBits>>;
+    case WeightFormat::kMXFP4:
+      return Run<DecodeQuants<E2m1Codes>>;
     case WeightFormat::kQ8_0:
       return Run<DecodeQuants<EightBits>>;
   }

@@ -218,6 +218,8 @@ LinearTaskFn LinearInt8(WeightFormat format) {
       return Run<SuperNibbles<1>>;
     case WeightFormat::kQ6_K:
       return Run<SixBits>;
+    case WeightFormat::kMXFP4:
+      return Run<E2m1Codes>;
     case WeightFormat::kQ8_0:
       return Run<EightBits>;
     default:

@@ -89,6 +89,15 @@ void Put(const Lane& lane, int64_t index, const Q8_0& block) {
   PutHalf(lane.scales + index * kHalfRow, lane.row, block.scale);
 }
 
+// The exponent is stored as that of half the scale; scales below 2^-126 become 0.
+void Put(const Lane& lane, int64_t index, const MXFP4& block) {
+  uint8_t u[kTileGroup];
+  for (int i = 0; i < kTileGroup; ++i) u[i] = static_cast<uint8_t>(QuantOf(block, i));
+  PutGroup<4>(lane, index, u);
+  lane.scales[index * kPackTileRows + lane.row] =
+      static_cast<uint8_t>(block.exponent < 2 ? 0 : block.exponent - 1);
+}
+
 // Q4_K and Q5_K.
 template <int kBits, typename Block>
 void PutSuper(const Lane& lane, int64_t index, const Block& block) {

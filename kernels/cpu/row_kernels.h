@@ -15,8 +15,11 @@ struct RmsNormInput {
   float eps;
 };
 
+enum class GateKind { kSilu, kGelu, kClampedSwiglu };
+
 struct GateInput {
-  bool gelu;          // else SiLU
+  GateKind kind;
+  float limit;        // of kClampedSwiglu
   const float* gate;  // of this row
   const float* up;
 };

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "kernels/quant/mxfp4.h"
 #include "src/base/math.h"
 #include "src/tensor/float_convert.h"
 
@@ -14,6 +15,7 @@ constexpr int GroupBytes(WeightFormat format) {
     case WeightFormat::kQ4_0:
     case WeightFormat::kQ4_1:
     case WeightFormat::kQ4_K:
+    case WeightFormat::kMXFP4:
       return kNibbleBytes;
     case WeightFormat::kQ5_0:
     case WeightFormat::kQ5_1:
@@ -46,12 +48,21 @@ constexpr int64_t ScaleBytes(WeightFormat format, int64_t cols) {
       return cols / kSuperBlock * (2 * kHalfRow + kSuperGroups * 2 * kPackTileRows);
     case WeightFormat::kQ6_K:
       return cols / kSuperBlock * (kHalfRow + kSuperGroups * 2 * kPackTileRows);
+    case WeightFormat::kMXFP4:
+      return cols / kTileGroup * kPackTileRows;
     case WeightFormat::kF32:
     case WeightFormat::kF16:
     case WeightFormat::kBF16:
       return 0;
   }
   return 0;
+}
+
+float PowerOfTwoAt(const uint8_t* p) {
+  const uint32_t bits = uint32_t{*p} << 23;
+  float value;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
 }
 
 float HalfAt(const uint8_t* p) {
@@ -96,6 +107,9 @@ float ValueAt(const uint8_t* scales, int row, int64_t col, int quant) {
     case WeightFormat::kQ4_1:
     case WeightFormat::kQ5_1:
       return simple(2 * group) * q + simple(2 * group + 1);
+    case WeightFormat::kMXFP4:
+      return PowerOfTwoAt(scales + group * kPackTileRows + row) *
+             static_cast<float>(kE2m1Doubled[quant]);
     case WeightFormat::kQ6_K: {
       const int scale = static_cast<int8_t>(sub[col % kTileGroup / 16 * kPackTileRows]);
       return HalfAt(super + 2 * row) * static_cast<float>(scale) * (q - 32.0f);

@@ -7,15 +7,15 @@
 // Float formats: elements [cols, 16].
 // Integer formats, per group of 32 columns: 8 steps of 4 columns; a step is 16 words of 4 bytes,
 // one word a row. Quants are unsigned (q - zero is the file's): zero is 8, 16, 32, 128 for Q4_0,
-// Q5_0, Q6_K, Q8_0, else 0.
+// Q5_0, Q6_K, Q8_0, 12 for MXFP4 (whose nibbles are codes of kE2m1Doubled), else 0.
 //   8 bits: 8 x 64 bytes, one a step.
 //   Low nibbles: 4 x 64 bytes; vector i has step i in the low nibbles and step i + 4 in the high
 //   ones. 5th bit (Q5_*): 64 bytes after the nibbles; bit s of a byte belongs to step s. 5th and
 //   6th bit (Q6_K): 2 x 64 bytes; in vector p, bits 2t and 2t + 1 of a byte belong to step 4p + t.
 // Scales: f16 scale[16] (then f16 min[16]: Q4_1, Q5_1) a group; K formats, per 256 columns: f16
 // scale[16], f16 min_scale[16] (not Q6_K), then a group u8 scale[16], u8 min[16]; Q6_K: i8
-// scale[2][16] (one each 16 columns). weight = scale * (q - zero) + min, where min is -min_scale *
-// u8 min for K formats.
+// scale[2][16] (one each 16 columns); MXFP4: u8 e[16] a group, scale 2^(e - 127). weight = scale *
+// (q - zero) + min, where min is -min_scale * u8 min for K formats.
 #pragma once
 
 #include <cstddef>

@@ -34,6 +34,7 @@ struct EngineOptions {
   int32_t max_step_tokens = 64;
   bool measure_budget = false;     // the first steps choose one up to max_step_tokens
   int32_t max_context_tokens = 0;  // prompt and output of one request
+  int32_t long_rope_above = 0;     // of the model's config
   QueueBounds bounds;
   size_t max_pending_bytes = size_t{1} << 20;
   bool manual = false;

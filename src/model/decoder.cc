@@ -96,11 +96,33 @@ absl::Status Decoder::Forward(const Batch& batch, absl::Span<const KvLayerView> 
 
 absl::Status Decoder::RopeTables(const Batch& batch) {
   for (size_t i = 0; i < config_.ropes.size(); ++i) {
+    const RopeVariant& rope = config_.ropes[i];
+    float* table = workspace_.rope_tables[i];
+    if (!rope.long_inv_freq.empty()) {
+      LLM_RETURN_IF_ERROR(LongropeTable(batch, rope, table));
+      continue;
+    }
     LLM_RETURN_IF_ERROR(kernels_.rope_table({.positions = batch.positions,
-                                             .inv_freq = config_.ropes[i].inv_freq,
-                                             .magnitude = config_.ropes[i].magnitude,
-                                             .cos_sin = workspace_.rope_tables[i]},
+                                             .inv_freq = rope.inv_freq,
+                                             .magnitude = rope.magnitude,
+                                             .cos_sin = table},
                                             Op("rope_table")));
+  }
+  return absl::OkStatus();
+}
+
+// Each sequence turns by the frequencies that its prompt chose.
+absl::Status Decoder::LongropeTable(const Batch& batch, const RopeVariant& rope, float* table) {
+  for (size_t s = 0; s < batch.rope_variants.size(); ++s) {
+    const int32_t begin = batch.query_start[s];
+    const auto count = static_cast<size_t>(batch.query_start[s + 1] - begin);
+    const bool is_long = batch.rope_variants[s] != 0;
+    LLM_RETURN_IF_ERROR(kernels_.rope_table(
+        {.positions = batch.positions.subspan(static_cast<size_t>(begin), count),
+         .inv_freq = is_long ? rope.long_inv_freq : rope.inv_freq,
+         .magnitude = rope.magnitude,
+         .cos_sin = table + int64_t{begin} * config_.rope_dim},
+        Op("rope_table")));
   }
   return absl::OkStatus();
 }
@@ -150,6 +172,7 @@ absl::Status Decoder::Attention(size_t layer, const Batch& batch, const KvLayerV
                                           .scale = config_.attention_scale,
                                           .window = layer_config.window,
                                           .soft_cap = config_.attention_soft_cap,
+                                          .sinks = weights.sinks,
                                           .output = attended,
                                           .workspace = ws.attention,
                                           .workspace_bytes = ws.attention_bytes},
@@ -199,7 +222,13 @@ absl::Status Decoder::Head(const Batch& batch, float* logits) {
   if (num_logits == 0) return absl::OkStatus();
   normed = Select(ws.head_normed, head_forms_, static_cast<int64_t>(num_logits));
   const LinearOutput head[] = {To({.weight = model_.weights.head}, logits)};
-  return kernels_.linear({.activations = normed, .outputs = head}, Op("head"));
+  LLM_RETURN_IF_ERROR(kernels_.linear({.activations = normed, .outputs = head}, Op("head")));
+  if (config_.logit_soft_cap == 0) return absl::OkStatus();
+  return kernels_.soft_cap({.values = logits,
+                            .rows = static_cast<int64_t>(num_logits),
+                            .cols = config_.vocab_size,
+                            .cap = config_.logit_soft_cap},
+                           Op("soft_cap"));
 }
 
 }  // namespace llm

@@ -56,6 +56,7 @@ class Decoder {
   const Stream& Op(const char* name) const;
   Forms ReadBy(std::initializer_list<const PackedWeight*> weights) const;
   absl::Status RopeTables(const Batch& batch);
+  absl::Status LongropeTable(const Batch& batch, const RopeVariant& rope, float* table);
   absl::Status Attention(size_t layer, const Batch& batch, const KvLayerView& kv,
                          const float* update);
   absl::Status FeedForward(size_t layer, int64_t rows);

@@ -41,6 +41,7 @@ absl::Status Decoder::Gated(const GatedWeights& weights, const GatedWorkspace& w
                                      .gate = workspace.gate,
                                      .up = workspace.up,
                                      .input_stride = gated.cols,
+                                     .limit = config_.activation_limit,
                                      .output = gated},
                                     Op("gate")));
   const LinearOutput down[] = {To(weights.down, workspace_.update)};
@@ -104,6 +105,7 @@ absl::Status Decoder::RunExperts(size_t layer, int64_t tokens) {
                                      .gate = ws.gated.gate,
                                      .up = ws.gated.up,
                                      .input_stride = ffn,
+                                     .limit = config_.activation_limit,
                                      .output = gated},
                                     Op("gate")));
   const ExpertOutput down[] = {ToExperts(weights.down, config_.hidden_size, ws.out)};

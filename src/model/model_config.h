@@ -17,8 +17,9 @@ namespace llm {
 
 // Layers of one model may turn at different speeds (Gemma 3: local and global layers).
 struct RopeVariant {
-  std::vector<float> inv_freq;  // [rope_dim / 2], scaling included
-  float magnitude = 1.0f;       // multiplies cos and sin
+  std::vector<float> inv_freq;       // [rope_dim / 2], scaling included
+  std::vector<float> long_inv_freq;  // likewise, for long prompts (longrope); empty: the same
+  float magnitude = 1.0f;            // multiplies cos and sin
 };
 
 struct LayerConfig {
@@ -42,12 +43,15 @@ struct TensorNames {
   const char* output_norm = "output_norm";
   const char* head = "output";
   const char* rope_factors = "rope_freqs";
+  const char* short_rope_factors = "rope_factors_short";
+  const char* long_rope_factors = "rope_factors_long";
   const char* attention_norm = "attn_norm";
   const char* qkv = "attn_qkv";  // in the place of the next three, where the file has it
   const char* q = "attn_q";
   const char* k = "attn_k";
   const char* v = "attn_v";
   const char* o = "attn_output";
+  const char* sinks = "attn_sinks";
   const char* q_norm = "attn_q_norm";
   const char* k_norm = "attn_k_norm";
   const char* post_attention_norm = "post_attention_norm";
@@ -81,7 +85,9 @@ struct ModelConfig {
   float embedding_scale = 1.0f;
   float attention_scale = 0;     // multiplies q k
   float attention_soft_cap = 0;  // 0: none
+  float logit_soft_cap = 0;      // 0: none
   GateActivation activation = GateActivation::kSilu;
+  float activation_limit = 0;  // of GateActivation::kClampedSwiglu
   ExpertsConfig experts;
   RopePairs rope_pairs = RopePairs::kHalves;
   int rope_dim = 0;
@@ -89,10 +95,14 @@ struct ModelConfig {
   bool qk_norm = false;  // q and k are normed per head
   bool post_norms =
       false;  // the outputs of attention and feed-forward are normed before they are added
+  bool attention_sinks = false;  // each head has one
   bool may_have_biases = false;  // linear layers take a bias where the file has one
   bool fused_gate_up = false;    // `up` has the rows of gate, then its own
   bool tied_embeddings = false;  // the head is the embedding table
   bool rope_factors = false;  // the file has a tensor that divides inv_freq; LoadModel applies it
+
+  // Prompts of more tokens turn by long_inv_freq, from their first token on; 0: none does.
+  int long_rope_above = 0;
 
   TensorNames names;
   std::vector<RopeVariant> ropes;

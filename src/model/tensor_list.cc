@@ -70,6 +70,12 @@ absl::Status Lister::ListModel(Weights* weights) {
   if (config_.rope_factors) {
     LLM_RETURN_IF_ERROR(Norm(names.rope_factors, config_.rope_dim / 2, &weights->rope_factors));
   }
+  if (config_.long_rope_above > 0) {
+    LLM_RETURN_IF_ERROR(
+        Norm(names.short_rope_factors, config_.rope_dim / 2, &weights->short_rope_factors));
+    LLM_RETURN_IF_ERROR(
+        Norm(names.long_rope_factors, config_.rope_dim / 2, &weights->long_rope_factors));
+  }
   if (config_.tied_embeddings) return absl::OkStatus();
   return Matrix(name(names.head), {config_.vocab_size, config_.hidden_size}, &weights->head);
 }
@@ -105,6 +111,9 @@ absl::Status Lister::ListAttention(int index, LayerWeights* layer) {
     LLM_RETURN_IF_ERROR(Linear(Stem(index, names.v), kv, hidden, &layer->v));
   }
   LLM_RETURN_IF_ERROR(Linear(Stem(index, names.o), hidden, q, &layer->o));
+  if (config_.attention_sinks) {
+    LLM_RETURN_IF_ERROR(Norm(Stem(index, names.sinks), config_.num_heads, &layer->sinks));
+  }
   if (!config_.qk_norm) return absl::OkStatus();
   LLM_RETURN_IF_ERROR(Norm(Stem(index, names.q_norm), config_.head_dim, &layer->q_norm));
   return Norm(Stem(index, names.k_norm), config_.head_dim, &layer->k_norm);

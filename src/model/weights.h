@@ -49,6 +49,7 @@ struct LayerWeights {
   LinearWeight o;                              // [hidden_size, num_heads * head_dim]
   const float* q_norm = nullptr;               // [head_dim] or null
   const float* k_norm = nullptr;               // [head_dim] or null
+  const float* sinks = nullptr;                // [num_heads] or null
   const float* post_attention_norm = nullptr;  // [hidden_size] or null
   const float* ffn_norm = nullptr;             // [hidden_size]
   LinearWeight gate;                           // [ffn_size, hidden_size]
@@ -65,10 +66,12 @@ struct Weights {
   PackedWeight head;                    // [vocab_size, hidden_size]; the embedding itself when tied
   const float* output_norm = nullptr;   // [hidden_size]
   const float* rope_factors = nullptr;  // [rope_dim / 2] or null
-  std::vector<LayerWeights> layers;     // [num_layers]
-  absl::Span<const std::byte> bytes;    // what all of the pointers above point into
-  Buffer storage;                       // that, unless it is mapped
-  FileMapping mapping;                  // that, if it is
+  const float* short_rope_factors = nullptr;  // [rope_dim / 2] or null
+  const float* long_rope_factors = nullptr;   // [rope_dim / 2] or null
+  std::vector<LayerWeights> layers;           // [num_layers]
+  absl::Span<const std::byte> bytes;          // what all of the pointers above point into
+  Buffer storage;                             // that, unless it is mapped
+  FileMapping mapping;                        // that, if it is
   int64_t read_ns = 0;    // that loading threads spent reading the file, summed over them
   int64_t repack_ns = 0;  // likewise, packing
   int64_t check_ns = 0;   // likewise, computing checksums

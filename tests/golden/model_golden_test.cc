@@ -121,8 +121,9 @@ TEST_P(ConvertedModelTest, LogitsEqualTheGolden) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ConvertedModelTest,
-                         testing::Values("llama_rope_llama3_sharded", "qwen2", "qwen3",
-                                         "qwen3_moe"), ModelName);
+                         testing::Values("llama_rope_llama3_sharded", "qwen2", "qwen3", "qwen3_moe",
+                                         "gpt_oss_mxfp4"),
+                         ModelName);
 
 // Checkpoints of Hugging Face in GGUF's vocabulary, rows of q and k as they were.
 class HfModelTest : public SharedModelTest {};
@@ -138,8 +139,9 @@ TEST_P(HfModelTest, LogitsEqualTheGolden) {
 INSTANTIATE_TEST_SUITE_P(All, HfModelTest,
                          testing::Values("llama", "llama_tied_bias", "llama_rope_linear",
                                          "llama_yarn", "mistral_swa", "mixtral", "qwen2", "qwen3",
-                                         "qwen3_moe",
-                                         "gemma3_text", "gemma3_text_ropescale"),
+                                         "qwen3_moe", "gemma2", "gemma3_text",
+                                         "gemma3_text_ropescale", "phi3_swa", "phi3_longrope",
+                                         "gpt_oss_bf16"),
                          ModelName);
 
 }  // namespace

@@ -30,7 +30,12 @@ Block RandomBlock(std::mt19937* random) {
     uint8_t bytes[sizeof(Block)];
     for (uint8_t& byte : bytes) byte = static_cast<uint8_t>((*random)());
     std::memcpy(&block, bytes, sizeof(Block));
-    block.scale = RandomHalf(random);
+    if constexpr (requires { block.exponent; }) {
+      block.exponent = static_cast<uint8_t>(118 + (*random)() % 4);
+      return block;
+    } else {
+      block.scale = RandomHalf(random);
+    }
     if constexpr (requires { block.min; }) block.min = RandomHalf(random);
     if constexpr (requires { block.min_scale; }) block.min_scale = RandomHalf(random);
   }

@@ -62,10 +62,11 @@ TEST_P(BlockFormatTest, DecodesFromUnalignedBytes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, BlockFormatTest,
-                         testing::Values(WeightFormat::kQ4_0, WeightFormat::kQ4_1,
-                                         WeightFormat::kQ5_0, WeightFormat::kQ5_1,
-                                         WeightFormat::kQ8_0, WeightFormat::kQ4_K,
-                                         WeightFormat::kQ5_K, WeightFormat::kQ6_K),
+                         testing::Values(WeightFormat::kMXFP4, WeightFormat::kQ4_0,
+                                         WeightFormat::kQ4_1, WeightFormat::kQ5_0,
+                                         WeightFormat::kQ5_1, WeightFormat::kQ8_0,
+                                         WeightFormat::kQ4_K, WeightFormat::kQ5_K,
+                                         WeightFormat::kQ6_K),
                          [](const auto& param) { return GetWeightFormat(param.param).name; });
 
 TEST(WeightFormatTest, DecodesFloatsOfAllWidths) {

@@ -25,7 +25,10 @@ class Builder {
   void AddExperts(int layer);
   void Matrix(const std::string& name, WeightFormat format, int64_t rows, int64_t cols);
   void Experts(const std::string& name, WeightFormat format, int64_t rows, int64_t cols);
+  void Bias(const std::string& name, std::vector<int64_t> shape);
   bool Is(const char* architecture) const { return options_.architecture == architecture; }
+  bool HasExperts() const { return Is("qwen3moe") || Is("gpt-oss"); }
+  bool IsGemma() const { return Is("gemma2") || Is("gemma3"); }
   void Norm(const std::string& name, int64_t size);
   std::vector<uint8_t> Encode(WeightFormat format, int64_t count, float deviation);
 
@@ -69,6 +72,12 @@ std::vector<uint8_t> Builder::Encode(WeightFormat format, int64_t count, float d
         for (int j = 0; j < 16; ++j) Append(static_cast<uint8_t>(byte(generator_)), &bytes);
         break;
       }
+      case WeightFormat::kMXFP4:  // uniform codes have deviation 2.7
+        Append(static_cast<uint8_t>(127 + std::lround(std::log2(deviation / 2.7f)) +
+                                    byte(generator_) % 2),
+               &bytes);
+        for (int j = 0; j < 16; ++j) Append(static_cast<uint8_t>(byte(generator_)), &bytes);
+        break;
       default:
         return {};
     }
@@ -86,6 +95,12 @@ void Builder::Experts(const std::string& name, WeightFormat format, int64_t rows
   const int64_t count = options_.num_experts;
   source_.Add(name + ".weight", format, {count, rows, cols},
               Encode(format, count * rows * cols, deviation));
+}
+
+void Builder::Bias(const std::string& name, std::vector<int64_t> shape) {
+  int64_t count = 1;
+  for (const int64_t size : shape) count *= size;
+  source_.Add(name, WeightFormat::kF32, std::move(shape), Encode(WeightFormat::kF32, count, 0.3f));
 }
 
 void Builder::Norm(const std::string& name, int64_t size) {
@@ -111,13 +126,16 @@ void Builder::SetMetadata() {
   set("attention.value_length", int64_t{options_.head_dim});
   set("attention.layer_norm_rms_epsilon", 1e-5);
   set("rope.freq_base", 10000.0);
-  if (Is("qwen3moe")) {
+  if (HasExperts()) {
     set("expert_count", int64_t{options_.num_experts});
     set("expert_used_count", int64_t{options_.experts_per_token});
     set("expert_feed_forward_length", int64_t{options_.expert_ffn_size});
   }
+  if (Is("phi3")) set("rope.scaling.original_context_length", int64_t{36});
+  if (IsGemma() || Is("phi3") || Is("gpt-oss")) {
+    set("attention.sliding_window", int64_t{options_.window});
+  }
   if (!Is("gemma3")) return;
-  set("attention.sliding_window", int64_t{options_.window});
   set("attention.sliding_window_pattern", int64_t{3});
 }
 
@@ -127,24 +145,38 @@ void Builder::AddLayer(int layer) {
   const int64_t q = int64_t{options_.num_heads} * options_.head_dim;
   const int64_t kv = int64_t{options_.num_kv_heads} * options_.head_dim;
   Norm(name("attn_norm"), hidden);
-  Matrix(name("attn_q"), options_.format, q, hidden);
-  Matrix(name("attn_k"), options_.format, kv, hidden);
-  Matrix(name("attn_v"), options_.value_format, kv, hidden);
+  if (Is("phi3")) {
+    Matrix(name("attn_qkv"), options_.format, q + 2 * kv, hidden);
+  } else {
+    Matrix(name("attn_q"), options_.format, q, hidden);
+    Matrix(name("attn_k"), options_.format, kv, hidden);
+    Matrix(name("attn_v"), options_.value_format, kv, hidden);
+  }
   Matrix(name("attn_output"), options_.format, hidden, q);
-  Norm(name("ffn_norm"), hidden);
-  if (Is("qwen3moe")) {
+  if (IsGemma() || Is("gpt-oss")) Norm(name("post_attention_norm"), hidden);
+  if (!Is("gpt-oss")) Norm(name("ffn_norm"), hidden);
+  if (IsGemma()) Norm(name("post_ffw_norm"), hidden);
+  if (HasExperts()) {
     AddExperts(layer);
+  } else if (Is("phi3")) {
+    Matrix(name("ffn_up"), options_.value_format, 2 * options_.ffn_size, hidden);
+    Matrix(name("ffn_down"), options_.format, hidden, options_.ffn_size);
   } else {
     Matrix(name("ffn_gate"), options_.value_format, options_.ffn_size, hidden);
     Matrix(name("ffn_up"), options_.format, options_.ffn_size, hidden);
     Matrix(name("ffn_down"), options_.format, hidden, options_.ffn_size);
   }
-  if (Is("llama")) return;
+  if (Is("gpt-oss")) {
+    Bias(name("attn_sinks.weight"), {options_.num_heads});
+    Bias(name("attn_q.bias"), {q});
+    Bias(name("attn_output.bias"), {hidden});
+    Bias(name("ffn_gate_inp.bias"), {options_.num_experts});
+    Bias(name("ffn_up_exps.bias"), {options_.num_experts, options_.expert_ffn_size});
+    Bias(name("ffn_down_exps.bias"), {options_.num_experts, hidden});
+  }
+  if (!Is("gemma3") && !Is("qwen3moe")) return;
   Norm(name("attn_q_norm"), options_.head_dim);
   Norm(name("attn_k_norm"), options_.head_dim);
-  if (!Is("gemma3")) return;
-  Norm(name("post_attention_norm"), hidden);
-  Norm(name("post_ffw_norm"), hidden);
 }
 
 void Builder::AddExperts(int layer) {
@@ -161,6 +193,10 @@ FakeWeightSource Builder::Build() {
   Matrix("token_embd", options_.value_format, options_.vocab_size, options_.hidden_size);
   for (int layer = 0; layer < options_.num_layers; ++layer) AddLayer(layer);
   Norm("output_norm", options_.hidden_size);
+  if (Is("phi3")) {
+    Norm("rope_factors_short", options_.head_dim / 2);
+    Norm("rope_factors_long", options_.head_dim / 2);
+  }
   if (!options_.tied) Matrix("output", options_.format, options_.vocab_size, options_.hidden_size);
   return std::move(source_);
 }

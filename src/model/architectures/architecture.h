@@ -21,7 +21,10 @@ std::string ArchitectureNames();  // "llama, gemma3", for messages
 
 // One file each.
 void ConfigureLlama(ConfigReader* reader, ModelConfig* config);
+void ConfigureGemma2(ConfigReader* reader, ModelConfig* config);
 void ConfigureGemma3(ConfigReader* reader, ModelConfig* config);
+void ConfigurePhi3(ConfigReader* reader, ModelConfig* config);
+void ConfigureGptOss(ConfigReader* reader, ModelConfig* config);
 void ConfigureQwen2(ConfigReader* reader, ModelConfig* config);
 void ConfigureQwen3(ConfigReader* reader, ModelConfig* config);
 void ConfigureQwen3Moe(ConfigReader* reader, ModelConfig* config);

@@ -22,7 +22,7 @@ void ConfigureGemma3(ConfigReader* reader, ModelConfig* config) {
   }
   config->attention_scale = reader->FloatOr("attention.scale", config->attention_scale);
   config->attention_soft_cap = reader->FloatOr("attn_logit_softcapping", 0.0f);
-  reader->RequireZero("final_logit_softcapping");
+  config->logit_soft_cap = reader->FloatOr("final_logit_softcapping", 0.0f);
   reader->Harmless("vocab_size");
 
   // Scaling stretches the global layers only.
