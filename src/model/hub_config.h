@@ -27,6 +27,7 @@ class HubConfig {
   void RefuseValue(absl::string_view key, absl::string_view what);  // INVALID_ARGUMENT
 
   bool Has(absl::string_view key) const;
+  bool IsNull(absl::string_view key) const { return object_.Find(key).is_null(); }
   int64_t Int(absl::string_view key);  // an error when absent
   int64_t IntOr(absl::string_view key, int64_t fallback);
   double Float(absl::string_view key);

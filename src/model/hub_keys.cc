@@ -109,6 +109,7 @@ absl::StatusOr<HubHeader> WriteHubKeys(const JsonDocument& document, GgufWriter*
   MapHeadDim(&config, &header.extras);
   header.extras.tied_embeddings =
       config.BoolOr("tie_word_embeddings", header.model->ties_by_default);
+  header.extras.num_layers = config.IntOr("num_hidden_layers", 0);
   for (const char* key : kSharedHarmless) config.Harmless(key);
   for (const char* key : header.model->harmless) config.Harmless(key);
   header.model->map(&config, &header.extras);

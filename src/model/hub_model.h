@@ -2,6 +2,7 @@
 // vocabulary the rest of this library speaks. One description per family, in architectures/.
 #pragma once
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <utility>
@@ -25,12 +26,23 @@ struct HubKey {
 // How the tensors of one hub name become one of GGUF's.
 enum class HubForm {
   kPlain,
-  kExpert,  // the second number is the expert: [rows, cols] each, together [experts, rows, cols]
-  kUnused,  // computed anew from the config
+  kExpert,   // the second number is the expert: [rows, cols] each, together [experts, rows, cols]
+  kUnused,   // computed anew from the config, or read with another one
+  kOnePlus,  // a vector w that the layer takes as 1 + w
+  kEven,     // of [parts, elements]: every second element
+  kOdd,
+  kTransposed,      // of [parts, cols, rows]: [parts, rows, cols]
+  kTransposedEven,  // every second row of that
+  kTransposedOdd,
+  kMxfp4,  // of [parts, rows, blocks, 16] beside "..._scales": [parts, rows, blocks * 32]
+  kMxfp4Even,
+  kMxfp4Odd,
+  kKeyRows,    // of [heads * (key_rows + value_rows), cols]: [heads, cols, key_rows], transposed
+  kValueRows,  // [heads, value_rows, cols]
 };
 
 // Names with {} for each number in them. A name stands for itself, or without ".weight" and ".bias"
-// for both.
+// for both. One hub name may have several rows.
 struct HubTensor {
   const char* hub;   // "model.layers.{}.self_attn.q_proj"
   const char* gguf;  // "blk.{}.attn_q"
@@ -50,7 +62,15 @@ struct HubExtras {
   std::vector<std::pair<std::string, std::vector<float>>> vectors;  // tensors, by GGUF name
   std::set<std::string> biases;  // linear layers ("attn_q") that must have one; others must not
   bool tied_embeddings = false;
+  int64_t num_layers = 0;
+  int64_t num_drafting_layers = 0;  // behind the others; left out
+  int64_t key_rows = 0;             // of a head, for kKeyRows and kValueRows
+  int64_t value_rows = 0;
 
+  bool Has(absl::string_view gguf) const {
+    return std::any_of(keys.begin(), keys.end(),
+                       [&](const HubExtraKey& key) { return key.gguf == gguf; });
+  }
   template <typename T>
   void Set(absl::string_view gguf, absl::string_view hub, T value) {
     keys.push_back({std::string(gguf), std::string(hub), std::move(value)});
@@ -77,5 +97,7 @@ std::string HubModelNames();  // "llama, gemma3_text", for messages
 void MapRope(HubConfig* config, HubExtras* extras);
 // The same of one section; `theta` is the base where the section has none.
 void MapRopeOf(HubConfig* rope, double theta, HubExtras* extras);
+// layer_types, where the config has it: which layers see a window.
+void MapLayerTypes(HubConfig* config, HubExtras* extras);
 
 }  // namespace llm

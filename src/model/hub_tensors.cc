@@ -2,7 +2,6 @@
 // layers and experts there are.
 #include "src/model/hub_tensors.h"
 
-#include <cstring>
 #include <map>
 #include <memory>
 #include <set>
@@ -15,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "src/base/status_macros.h"
 #include "src/loader/gguf_types.h"
+#include "src/model/hub_present.h"
 
 namespace llm {
 namespace {
@@ -58,51 +58,12 @@ absl::Status TensorError(const SafeTensor& tensor, const absl::Status& status) {
   return At(absl::StrCat("tensor ", Printable(tensor.name), " of ", tensor.file->name()), status);
 }
 
-absl::StatusOr<WeightFormat> FormatOf(SafeType type) {
-  switch (type) {
-    case SafeType::kF32:
-      return WeightFormat::kF32;
-    case SafeType::kF16:
-      return WeightFormat::kF16;
-    case SafeType::kBF16:
-      return WeightFormat::kBF16;
-    default:
-      return absl::UnimplementedError(
-          absl::StrCat("dtype ", SafeTypeName(type), " is not supported for weights"));
-  }
-}
-
-// A stored vector w, as 1 + w in f32.
-class PlusOne final : public DerivedBytes {
- public:
-  PlusOne(const SafeTensor& tensor, WeightFormat format)
-      : file_(*tensor.file), offset_(tensor.offset), format_(GetWeightFormat(format)) {}
-
-  absl::Status Read(uint64_t offset, uint64_t size, void* dst) const override {
-    const uint64_t begin = offset / sizeof(float);
-    const uint64_t count = (offset + size + sizeof(float) - 1) / sizeof(float) - begin;
-    const auto block_bytes = static_cast<uint64_t>(format_.block_bytes);
-    std::string stored(static_cast<size_t>(count * block_bytes), '\0');
-    LLM_RETURN_IF_ERROR(file_.Read(offset_ + begin * block_bytes, stored.size(), stored.data()));
-    std::vector<float> values(static_cast<size_t>(count));
-    format_.decode(stored.data(), static_cast<int64_t>(count), values.data());
-    for (float& value : values) value += 1.0f;
-    std::memcpy(dst, reinterpret_cast<const char*>(values.data()) + offset % sizeof(float),
-                static_cast<size_t>(size));
-    return absl::OkStatus();
-  }
-
- private:
-  const ModelFile& file_;
-  const uint64_t offset_;
-  const WeightFormatInfo& format_;
-};
-
 class Mapper {
  public:
-  Mapper(const HubModel& model, const HubExtras& extras) : model_(model), extras_(extras) {
-    for (const HubTensor& row : kSharedTensors) rows_[row.hub] = &row;
-    for (const HubTensor& row : model.tensors) rows_[row.hub] = &row;
+  Mapper(const HubModel& model, const HubExtras& extras, const SafetensorsSet& set)
+      : model_(model), extras_(extras), set_(set) {
+    for (const HubTensor& row : kSharedTensors) rows_.emplace(row.hub, &row);
+    for (const HubTensor& row : model.tensors) rows_.emplace(row.hub, &row);
   }
 
   absl::Status Add(const SafeTensor& tensor);
@@ -115,62 +76,85 @@ class Mapper {
     std::map<int, const SafeTensor*> each;
   };
 
-  const HubTensor* FindRow(const std::string& shape, absl::string_view* suffix) const;
-  absl::Status Present(const SafeTensor& tensor, std::string name);
+  using Rows = std::multimap<absl::string_view, const HubTensor*>;
+
+  std::pair<Rows::const_iterator, Rows::const_iterator> FindRows(const std::string& shape,
+                                                                 absl::string_view* suffix) const;
+  bool IsOfDraftingLayer(const NameShape& shape) const;
+  absl::Status AddAs(const HubTensor& row, const SafeTensor& tensor, const NameShape& shape,
+                     absl::string_view suffix);
+  absl::Status Present(const SafeTensor& tensor, HubForm form, std::string name);
   absl::Status AddExpert(const SafeTensor& tensor, int expert, const std::string& name);
   absl::Status JoinExperts(Experts* experts);
+  void AddVector(const std::string& name, const std::vector<float>& values);
   absl::Status CheckBias(const HubTensorParts& tensor);
 
   const HubModel& model_;
   const HubExtras& extras_;
-  std::map<absl::string_view, const HubTensor*> rows_;
+  const SafetensorsSet& set_;
+  Rows rows_;                               // by hub name
   std::map<std::string, Experts> experts_;  // by GGUF name
   std::vector<HubTensorParts> tensors_;
 };
 
-const HubTensor* Mapper::FindRow(const std::string& shape, absl::string_view* suffix) const {
-  if (const auto exact = rows_.find(shape); exact != rows_.end()) return exact->second;
-  for (const absl::string_view ending : {".weight", ".bias"}) {
+std::pair<Mapper::Rows::const_iterator, Mapper::Rows::const_iterator> Mapper::FindRows(
+    const std::string& shape, absl::string_view* suffix) const {
+  for (const absl::string_view ending : {"", ".weight", ".bias"}) {
     if (!absl::EndsWith(shape, ending)) continue;
-    const auto row = rows_.find(absl::string_view(shape).substr(0, shape.size() - ending.size()));
-    if (row == rows_.end()) continue;
+    const auto rows =
+        rows_.equal_range(absl::string_view(shape).substr(0, shape.size() - ending.size()));
     *suffix = ending;
-    return row->second;
+    if (rows.first != rows.second) return rows;
   }
-  return nullptr;
+  return {rows_.end(), rows_.end()};
 }
 
 absl::Status Mapper::Add(const SafeTensor& tensor) {
   const NameShape shape = ShapeOf(tensor.name);
+  if (IsOfDraftingLayer(shape)) return absl::OkStatus();
   absl::string_view suffix;
-  const HubTensor* row = FindRow(shape.text, &suffix);
-  if (row == nullptr) {
+  const auto rows = FindRows(shape.text, &suffix);
+  if (rows.first == rows.second) {
     return absl::UnimplementedError(absl::StrCat("not known to ", model_.model_type));
   }
-  if (row->form == HubForm::kUnused) return absl::OkStatus();
-  std::string name = absl::StrCat(row->gguf, suffix);
+  for (auto row = rows.first; row != rows.second; ++row) {
+    LLM_RETURN_IF_ERROR(AddAs(*row->second, tensor, shape, suffix));
+  }
+  return absl::OkStatus();
+}
+
+// Layers behind the last one that only draft tokens.
+bool Mapper::IsOfDraftingLayer(const NameShape& shape) const {
+  return absl::StartsWith(shape.text, "model.layers.{}.") &&
+         shape.numbers[0] >= extras_.num_layers &&
+         shape.numbers[0] - extras_.num_layers < extras_.num_drafting_layers;
+}
+
+absl::Status Mapper::AddAs(const HubTensor& row, const SafeTensor& tensor, const NameShape& shape,
+                           absl::string_view suffix) {
+  if (row.form == HubForm::kUnused) return absl::OkStatus();
+  std::string name = absl::StrCat(row.gguf, suffix);
   if (!shape.numbers.empty()) {
     name = absl::StrReplaceAll(name, {{"{}", absl::StrCat(shape.numbers[0])}});
   }
-  if (row->form == HubForm::kExpert) return AddExpert(tensor, shape.numbers[1], name);
+  if (row.form == HubForm::kExpert) return AddExpert(tensor, shape.numbers[1], name);
   if (name == "output.weight" && extras_.tied_embeddings) return absl::OkStatus();
-  return Present(tensor, std::move(name));
+  return Present(tensor, row.form, std::move(name));
 }
 
-absl::Status Mapper::Present(const SafeTensor& tensor, std::string name) {
+absl::Status Mapper::Present(const SafeTensor& tensor, HubForm form, std::string name) {
   HubTensorParts parts;
   parts.name = std::move(name);
   parts.hub_name = tensor.name;
-  parts.shape = tensor.shape;
-  LLM_ASSIGN_OR_RETURN(parts.format, FormatOf(tensor.type));
-  FilePart part = {.size_bytes = tensor.size_bytes, .file = tensor.file, .offset = tensor.offset};
-  if (model_.norms_lack_one && absl::EndsWith(parts.name, "norm.weight")) {
-    part.derived = std::make_shared<PlusOne>(tensor, parts.format);
-    part.size_bytes = tensor.size_bytes / SafeTypeBytes(tensor.type) * sizeof(float);
-    parts.format = WeightFormat::kF32;
+  if (form == HubForm::kPlain && model_.norms_lack_one &&
+      absl::EndsWith(parts.name, "norm.weight")) {
+    form = HubForm::kOnePlus;
   }
-  parts.size_bytes = part.size_bytes;
-  parts.parts.push_back(std::move(part));
+  LLM_ASSIGN_OR_RETURN(HubPresented presented, PresentTensor(tensor, form, extras_, set_));
+  parts.format = presented.format;
+  parts.shape = std::move(presented.shape);
+  parts.size_bytes = presented.part.size_bytes;
+  parts.parts.push_back(std::move(presented.part));
   LLM_RETURN_IF_ERROR(CheckBias(parts));
   tensors_.push_back(std::move(parts));
   return absl::OkStatus();
@@ -197,7 +181,7 @@ absl::Status Mapper::JoinExperts(Experts* experts) {
   const SafeTensor& first = *experts->each.begin()->second;
   HubTensorParts& all = experts->all;
   all.hub_name = first.name;
-  LLM_ASSIGN_OR_RETURN(all.format, FormatOf(first.type));
+  LLM_ASSIGN_OR_RETURN(all.format, FormatOfHub(first.type));
   all.shape.push_back(static_cast<int64_t>(experts->each.size()));
   all.shape.insert(all.shape.end(), first.shape.begin(), first.shape.end());
   int expected = 0;
@@ -221,11 +205,27 @@ absl::Status Mapper::JoinExperts(Experts* experts) {
   return absl::OkStatus();
 }
 
+void Mapper::AddVector(const std::string& name, const std::vector<float>& values) {
+  HubTensorParts parts;
+  parts.name = name;
+  parts.hub_name = "config.json";
+  parts.shape = {static_cast<int64_t>(values.size())};
+  parts.size_bytes = values.size() * sizeof(float);
+  std::string bytes(reinterpret_cast<const char*>(values.data()), parts.size_bytes);
+  parts.parts.push_back({.begin = 0,
+                         .size_bytes = parts.size_bytes,
+                         .file = nullptr,
+                         .offset = 0,
+                         .derived = std::make_shared<HeldBytes>(std::move(bytes))});
+  tensors_.push_back(std::move(parts));
+}
+
 absl::Status Mapper::Finish() {
   for (auto& [name, experts] : experts_) {
     experts.all.name = name;
     LLM_RETURN_IF_ERROR(JoinExperts(&experts));
   }
+  for (const auto& [name, values] : extras_.vectors) AddVector(name, values);
   std::set<std::string> names;
   for (const HubTensorParts& tensor : tensors_) names.insert(tensor.name);
   if (!extras_.tied_embeddings && names.count("output.weight") == 0) {
@@ -247,7 +247,7 @@ absl::Status Mapper::Finish() {
 absl::StatusOr<std::vector<HubTensorParts>> MapHubTensors(const HubModel& model,
                                                           const HubExtras& extras,
                                                           const SafetensorsSet& set) {
-  Mapper mapper(model, extras);
+  Mapper mapper(model, extras, set);
   for (const auto& [name, tensor] : set.tensors) {
     if (absl::Status added = mapper.Add(tensor); !added.ok()) return TensorError(tensor, added);
   }

@@ -22,8 +22,13 @@ constexpr const char* kModels[] = {"llama",
                                    "qwen2",
                                    "qwen3",
                                    "qwen3_moe",
+                                   "gemma2",
                                    "gemma3_text",
-                                   "gemma3_text_ropescale"};
+                                   "gemma3_text_ropescale",
+                                   "phi3_swa",
+                                   "phi3_longrope",
+                                   "gpt_oss_bf16",
+                                   "gpt_oss_mxfp4"};
 
 std::string Folder(const std::string& model) { return INLAY_SHARED_DATA "/models/" + model; }
 

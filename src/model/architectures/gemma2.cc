@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "src/model/architectures/architecture.h"
+#include "src/model/architectures/hub_models.h"
 
 namespace llm {
 
@@ -27,5 +28,48 @@ void ConfigureGemma2(ConfigReader* reader, ModelConfig* config) {
   config->ropes = {MakeRope(config->rope_dim, base, ReadRopeScaling(reader))};
   ReadWindows(reader, 2, config);
 }
+
+namespace {
+
+constexpr HubTensor kTensors[] = {
+    {"model.layers.{}.post_attention_layernorm", "blk.{}.post_attention_norm"},
+    {"model.layers.{}.pre_feedforward_layernorm", "blk.{}.ffn_norm"},
+    {"model.layers.{}.post_feedforward_layernorm", "blk.{}.post_ffw_norm"},
+};
+
+constexpr HubKey kKeys[] = {
+    {"sliding_window", "attention.sliding_window", HubValue::kInt},
+};
+
+constexpr const char* kHarmless[] = {"hidden_act"};  // hidden_activation counts
+
+void MapSoftCap(const char* key, double absent, HubConfig* config, HubExtras* extras) {
+  if (config->IsNull(key)) return config->Refuse(key, "only a number is supported");
+  extras->Set(key, key, config->FloatOr(key, absent));
+}
+
+void Map(HubConfig* config, HubExtras* extras) {
+  config->RequireText("hidden_activation", "gelu_pytorch_tanh");
+  config->RequireBool("attention_bias", false);
+  config->RequireBool("use_bidirectional_attention", false);
+  const double scalar = config->FloatOr("query_pre_attn_scalar", 256.0);
+  if (!(scalar > 0)) return config->RefuseValue("query_pre_attn_scalar", "is not positive");
+  extras->Set("attention.scale", "query_pre_attn_scalar", 1.0 / std::sqrt(scalar));
+  MapSoftCap("attn_logit_softcapping", 50.0, config, extras);
+  MapSoftCap("final_logit_softcapping", 30.0, config, extras);
+  MapLayerTypes(config, extras);
+  MapRope(config, extras);
+}
+
+}  // namespace
+
+const HubModel kHubGemma2 = {.model_type = "gemma2",
+                             .architecture = "gemma2",
+                             .keys = kKeys,
+                             .harmless = kHarmless,
+                             .tensors = kTensors,
+                             .ties_by_default = true,
+                             .norms_lack_one = true,
+                             .map = Map};
 
 }  // namespace llm

@@ -11,6 +11,9 @@ extern const HubModel kHubMixtral;
 extern const HubModel kHubQwen2;
 extern const HubModel kHubQwen3;
 extern const HubModel kHubQwen3Moe;
+extern const HubModel kHubGemma2;
 extern const HubModel kHubGemma3;
+extern const HubModel kHubPhi3;
+extern const HubModel kHubGptOss;
 
 }  // namespace llm

@@ -1,4 +1,7 @@
-// Rotary embeddings in config.json: rope_theta beside rope_scaling, or both in rope_parameters.
+// Parts of config.json that families share. Rotary embeddings: rope_theta beside rope_scaling, or
+// both in rope_parameters.
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "src/model/hub_model.h"
 
@@ -21,10 +24,26 @@ void MapLlama3(HubConfig* rope, HubExtras* extras) {
   }
 }
 
+// Factors by length of the prompt; the stretch is that of the context lengths.
+void MapLongrope(HubConfig* rope, HubExtras* extras) {
+  extras->Set("rope.scaling.type", "rope_type", std::string("longrope"));
+  extras->vectors.emplace_back("rope_factors_long.weight", rope->Floats("long_factor"));
+  extras->vectors.emplace_back("rope_factors_short.weight", rope->Floats("short_factor"));
+  if (rope->Has("attention_factor")) {
+    extras->Set("rope.scaling.attn_factor", "attention_factor", rope->Float("attention_factor"));
+  }
+  // Phi-3 says it beside the section as well.
+  if (rope->Has("original_max_position_embeddings")) {
+    extras->Set("rope.scaling.original_context_length", "original_max_position_embeddings",
+                rope->Int("original_max_position_embeddings"));
+  }
+}
+
 void MapScaling(HubConfig* rope, HubExtras* extras) {
   std::string type = rope->TextOr("type", "default");
   type = rope->TextOr("rope_type", type);
   if (type == "default") return;
+  if (type == "longrope" || type == "su") return MapLongrope(rope, extras);
   if (type != "linear" && type != "llama3" && type != "yarn") {
     return rope->Refuse("rope_type", absl::StrCat("\"", type, "\" is not supported"));
   }
@@ -42,6 +61,12 @@ void MapScaling(HubConfig* rope, HubExtras* extras) {
 
 void MapRopeOf(HubConfig* rope, double theta, HubExtras* extras) {
   extras->Set("rope.freq_base", "rope_theta", rope->FloatOr("rope_theta", theta));
+  // Only some families turn a part of a head.
+  if (extras->Has("rope.dimension_count")) {
+    rope->Harmless("partial_rotary_factor");
+  } else {
+    rope->RequireNumber("partial_rotary_factor", 1.0);
+  }
   MapScaling(rope, extras);
 }
 
@@ -50,6 +75,18 @@ void MapRope(HubConfig* config, HubExtras* extras) {
   HubConfig rope = config->Section(section);
   MapRopeOf(&rope, config->FloatOr("rope_theta", 10000.0), extras);
   config->Close(&rope);
+}
+
+void MapLayerTypes(HubConfig* config, HubExtras* extras) {
+  if (!config->Has("layer_types")) return;
+  std::vector<int32_t> windows;
+  for (const std::string& type : config->Texts("layer_types")) {
+    if (type != "sliding_attention" && type != "full_attention") {
+      return config->Refuse("layer_types", absl::StrCat("\"", type, "\" is not supported"));
+    }
+    windows.push_back(type == "sliding_attention" ? 1 : 0);
+  }
+  extras->Set("attention.sliding_window_pattern", "layer_types", std::move(windows));
 }
 
 }  // namespace llm
