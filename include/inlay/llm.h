@@ -192,11 +192,12 @@ static inline void llm_model_options_init(llm_model_options* options) {
   options->struct_size = (uint32_t)sizeof(*options);
 }
 
-/* Loads a GGUF file or a pack. options may be NULL. LLM_NOT_FOUND, LLM_PERMISSION_DENIED: the path;
- * LLM_INVALID_ARGUMENT: a malformed file; LLM_UNIMPLEMENTED: a format, architecture or metadata key
- * that this version does not know; LLM_RESOURCE_EXHAUSTED: memory; LLM_DATA_LOSS: a pack that is
- * cut or damaged; LLM_FAILED_PRECONDITION: one made for other kernels or by another format version.
- */
+/* Loads a GGUF file, a pack, or a directory as model hubs hand them out (config.json, safetensors,
+ * tokenizer.json). options may be NULL. LLM_NOT_FOUND, LLM_PERMISSION_DENIED: the path, or a file
+ * of the directory; LLM_INVALID_ARGUMENT: a malformed file; LLM_UNIMPLEMENTED: a format,
+ * architecture, key or rule that this version does not know; LLM_RESOURCE_EXHAUSTED: memory;
+ * LLM_DATA_LOSS: a pack that is cut or damaged; LLM_FAILED_PRECONDITION: one made for other kernels
+ * or by another format version. */
 LLM_API llm_status llm_model_open(const char* path, size_t path_size,
                                   const llm_model_options* options, llm_model** model);
 /* The same from bytes [offset, offset + size) of a file that the caller has open for reading (size
@@ -443,13 +444,13 @@ LLM_API llm_status llm_plan(const llm_model_source* source, const llm_model_opti
 
 /* ---- Packs ---- */
 
-/* Writes the model of `source`, a GGUF file, as a pack: its tokenizer, template and metadata, and
- * its weights as the kernels read them, so that opening is reading, and may be mapping (map_pack).
- * A pack opens as a model file does and gives the same answers to the bit, with the kernels that
- * it was made for (those of `options`) and a library that knows its format; others refuse it. The
- * file appears at `path` whole, replacing what was there, or not at all. Takes the memory that
- * opening takes. Progress counts reading as one half, writing as the other. `options` may be NULL.
- * Errors are those of the open; LLM_NOT_FOUND, LLM_PERMISSION_DENIED, ...: the path;
+/* Writes the model of `source`, a GGUF file or a directory, as a pack: its tokenizer, template and
+ * metadata, and its weights as the kernels read them, so that opening is reading, and may be
+ * mapping (map_pack). A pack opens as a model file does and gives the same answers to the bit, with
+ * the kernels that it was made for (those of `options`) and a library that knows its format; others
+ * refuse it. The file appears at `path` whole, replacing what was there, or not at all. Takes the
+ * memory that opening takes. Progress counts reading as one half, writing as the other. `options`
+ * may be NULL. Errors are those of the open; LLM_NOT_FOUND, LLM_PERMISSION_DENIED, ...: the path;
  * LLM_RESOURCE_EXHAUSTED: the disk is full; LLM_FAILED_PRECONDITION: the source is a pack. */
 LLM_API llm_status llm_model_save(const llm_model_source* source, const llm_model_options* options,
                                   const char* path, size_t path_size);

@@ -16,7 +16,7 @@ std::string ParseKvDtype(const std::string& name, std::string* out) {
 }  // namespace
 
 void AddModelFlags(OpenFlags* flags, FlagTable* table) {
-  table->Add("--model", "GGUF file or pack", &flags->model);
+  table->Add("--model", "GGUF file, pack or model directory", &flags->model);
   table->Add("--threads", "default: all cores", &flags->threads);
   table->Add("--kernels", "avx512, avx2, generic, reference; default: the fastest",
              &flags->kernels);

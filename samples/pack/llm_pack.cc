@@ -16,7 +16,7 @@ struct Flags {
 Flags ParseFlags(int argc, char** argv) {
   Flags flags;
   tools::FlagTable table("(MODEL OUT.llmpack | --verify PACK) [flag ...]");
-  table.Add("--model", "GGUF file", &flags.open.model);
+  table.Add("--model", "GGUF file or model directory", &flags.open.model);
   table.Add("--output", "where the pack goes; what was there is replaced once it is whole",
             &flags.output);
   table.SetPositionals({"--model", "--output"});
