@@ -11,6 +11,7 @@ namespace {
 // where none does.
 constexpr int32_t kLeastUnderTarget = 16;
 constexpr int32_t kLeast = 64;
+constexpr int32_t kTile = 8;  // rows that kernels take at once: chunks of whole tiles waste none
 // Beyond so many times the longest prefill that the model knows, it is not believed.
 constexpr double kTrusted = 4;
 
@@ -67,7 +68,7 @@ int32_t SchedulerImpl::LengthInTime(const Sequence& sequence, const Step& step,
   const int32_t fits = TokensInTime(sequence, step, most);
   if (fits >= most) return most;
   const int32_t least = HasPrefill(step.plan) ? 1 : BoundOf(step.limit, step.plan).least_tokens;
-  const int32_t whole_tiles = fits / kLeastUnderTarget * kLeastUnderTarget;
+  const int32_t whole_tiles = fits / kTile * kTile;
   return std::min(most, std::max(whole_tiles, least));
 }
 

@@ -53,8 +53,8 @@ TEST_F(StepTimeTest, AChunkIsTheLargestThatTheTightestDecodeTolerates) {
   AddDecode(50 * kMs);
   AddDecode(30 * kMs);
   Sequence* document = Add(200);
-  // 1 ms, two decodes, and whole tiles of 16 tokens: 48 take 24 ms, 64 would take 32.
-  EXPECT_EQ(LengthOf(Step(Limit()), document), 48);
+  // 1 ms, and 0.2 of the decodes: 56 tokens take 28 ms, another tile of 8 would make it 33.
+  EXPECT_EQ(LengthOf(Step(Limit()), document), 56);
 }
 
 TEST_F(StepTimeTest, TargetsOfWhoDoesNotDecodeYetDoNotCount) {
