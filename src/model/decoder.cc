@@ -38,8 +38,12 @@ Decoder::Decoder(const Model* model, const Stream& stream, const DecoderShape& s
       workspace_(std::move(workspace)) {
   for (const LayerWeights& layer : model_.weights.layers) {
     const ExpertsWeights& experts = layer.experts;
+    const bool low_rank = layer.q_a.weight.rows > 0;
     forms_.push_back(
-        {.qkv = ReadBy({&layer.q.weight, &layer.k.weight, &layer.v.weight}),
+        {.qkv = low_rank ? ReadBy({&layer.q_a.weight, &layer.kv_a.weight})
+                         : ReadBy({&layer.q.weight, &layer.k.weight, &layer.v.weight,
+                                   &layer.kv_a.weight}),
+         .latent_q = ReadBy({&layer.q.weight}),
          .o = ReadBy({&layer.o.weight}),
          .feed_forward =
              ReadBy({&layer.gate.weight, &layer.up.weight, &experts.gate.weight, &experts.up.weight,
@@ -142,8 +146,8 @@ absl::Status Decoder::Attention(size_t layer, const Batch& batch, const KvLayerV
                                          .eps = config_.norm_eps,
                                          .output = normed},
                                         Op("attention_norm")));
-  const LinearOutput qkv[] = {To(weights.q, ws.q), To(weights.k, ws.k), To(weights.v, ws.v)};
-  LLM_RETURN_IF_ERROR(kernels_.linear({.activations = normed, .outputs = qkv}, Op("qkv")));
+  const bool latent = config_.latent.rank > 0;
+  LLM_RETURN_IF_ERROR(latent ? LatentQkv(layer, rows) : PlainQkv(layer, rows));
   LLM_RETURN_IF_ERROR(
       kernels_.rope_kv_write({.q = ws.q,
                               .k = ws.k,
@@ -160,7 +164,8 @@ absl::Status Decoder::Attention(size_t layer, const Batch& batch, const KvLayerV
                               .slot_mapping = group.slot_mapping,
                               .kv = kv},
                              Op("rope_kv_write")));
-  const Activations attended = Select(ws.attended, forms_[layer].o, rows);
+  const Forms attended_forms = latent ? Forms{.values = true} : forms_[layer].o;
+  const Activations attended = Select(ws.attended, attended_forms, rows);
   LLM_RETURN_IF_ERROR(kernels_.attention({.q = ws.q,
                                           .q_stride = config_.q_size(),
                                           .num_heads = config_.num_heads,
@@ -177,9 +182,19 @@ absl::Status Decoder::Attention(size_t layer, const Batch& batch, const KvLayerV
                                           .workspace = ws.attention,
                                           .workspace_bytes = ws.attention_bytes},
                                          Op("attention")));
+  if (latent) LLM_RETURN_IF_ERROR(LatentValues(layer, rows));
+  const Activations values = latent ? Select(ws.latent.values, forms_[layer].o, rows) : attended;
   const LinearOutput o[] = {To(weights.o, ws.update)};
-  LLM_RETURN_IF_ERROR(kernels_.linear({.activations = attended, .outputs = o}, Op("output")));
+  LLM_RETURN_IF_ERROR(kernels_.linear({.activations = values, .outputs = o}, Op("output")));
   return PostNorm(weights.post_attention_norm, rows);
+}
+
+absl::Status Decoder::PlainQkv(size_t layer, int64_t rows) {
+  const LayerWeights& weights = model_.weights.layers[layer];
+  const DecoderWorkspace& ws = workspace_;
+  const Activations normed = Select(ws.normed, forms_[layer].qkv, rows);
+  const LinearOutput qkv[] = {To(weights.q, ws.q), To(weights.k, ws.k), To(weights.v, ws.v)};
+  return kernels_.linear({.activations = normed, .outputs = qkv}, Op("qkv"));
 }
 
 absl::Status Decoder::PostNorm(const float* weight, int64_t rows) {

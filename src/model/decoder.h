@@ -40,6 +40,7 @@ class Decoder {
   };
   struct LayerForms {
     Forms qkv;
+    Forms latent_q;
     Forms o;
     Forms feed_forward;  // all that read the normed input
     Forms down;
@@ -59,6 +60,20 @@ class Decoder {
   absl::Status LongropeTable(const Batch& batch, const RopeVariant& rope, float* table);
   absl::Status Attention(size_t layer, const Batch& batch, const KvLayerView& kv,
                          const float* update);
+  absl::Status PlainQkv(size_t layer, int64_t rows);
+  // Latent attention: q, k and v for the cache's form, and attended values out of it.
+  absl::Status LatentQkv(size_t layer, int64_t rows);
+  absl::Status LatentQueries(const LayerWeights& weights, int64_t rows);
+  absl::Status LatentKeys(const LayerWeights& weights, int64_t rows);
+  absl::Status LatentValues(size_t layer, int64_t rows);
+  absl::Status PerHead(const ExpertWeight& heads, float* in, int64_t inputs, int64_t outputs,
+                       int64_t rows, const char* op);
+  struct Block {
+    float* data = nullptr;  // null, as a source: zeros
+    int64_t outer = 0;      // floats from one to the next
+    int64_t inner = 0;
+  };
+  absl::Status Copy(const Block& from, const Block& to, int64_t outer, int64_t inner, int64_t cols);
   absl::Status FeedForward(size_t layer, int64_t rows);
   // One gated feed-forward network, into ws.update.
   struct GatedWeights {

@@ -2,6 +2,8 @@
 // decides.
 #include "src/model/decoder_workspace.h"
 
+#include <algorithm>
+
 namespace llm {
 namespace {
 
@@ -16,6 +18,26 @@ Activations TakeActivations(Arena* arena, int64_t rows, int64_t cols, bool float
   result.scales = arena->Take<float>(rows * (cols / kActivationGroup));
   result.sums = arena->Take<int16_t>(rows * (cols / kActivationSumGroup));
   return result;
+}
+
+LatentWorkspace LayOutLatent(const ModelConfig& config, const DecoderShape& shape, Arena* arena) {
+  const LatentConfig& latent = config.latent;
+  const int64_t tokens = shape.max_tokens;
+  const int64_t head_rows = tokens * config.num_heads;
+  LatentWorkspace workspace;
+  workspace.kv_a = arena->Take<float>(tokens * (latent.rank + config.rope_dim));
+  workspace.latent = arena->Take<float>(tokens * latent.rank);
+  if (latent.query_rank > 0) {
+    workspace.q_a = arena->Take<float>(tokens * latent.query_rank);
+    workspace.q_normed = TakeActivations(arena, tokens, latent.query_rank, shape.float_activations);
+  }
+  workspace.queries = arena->Take<float>(head_rows * (latent.key_dim + config.rope_dim));
+  workspace.heads_in = arena->Take<float>(head_rows * std::max(latent.key_dim, latent.rank));
+  workspace.heads_out = arena->Take<float>(head_rows * std::max(latent.rank, latent.value_dim));
+  workspace.begin = arena->Take<int32_t>(config.num_heads + 1);
+  workspace.values = TakeActivations(arena, tokens, int64_t{config.num_heads} * latent.value_dim,
+                                     shape.float_activations);
+  return workspace;
 }
 
 void LayOutAttention(const ModelConfig& config, const KernelTable& kernels,
@@ -33,6 +55,7 @@ void LayOutAttention(const ModelConfig& config, const KernelTable& kernels,
                                          .head_dim = config.head_dim,
                                          .num_threads = shape.num_threads});
   workspace->attention = arena->Take<std::byte>(static_cast<int64_t>(workspace->attention_bytes));
+  if (config.latent.rank > 0) workspace->latent = LayOutLatent(config, shape, arena);
 }
 
 GatedWorkspace LayOutGated(int64_t rows, int64_t ffn_size, bool float_only, Arena* arena) {

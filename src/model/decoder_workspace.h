@@ -44,6 +44,19 @@ struct ExpertsWorkspace {
   float* out = nullptr;  // [max_tokens * experts_per_token, hidden_size]
 };
 
+// Of latent attention.
+struct LatentWorkspace {
+  float* kv_a = nullptr;       // [max_tokens, rank + rope_dim]
+  float* latent = nullptr;     // [max_tokens, rank]
+  float* q_a = nullptr;        // [max_tokens, query_rank]
+  Activations q_normed;        // [max_tokens, query_rank]
+  float* queries = nullptr;    // [max_tokens, num_heads, key_dim + rope_dim]
+  float* heads_in = nullptr;   // [num_heads, max_tokens, the larger of key_dim and rank]
+  float* heads_out = nullptr;  // [num_heads, max_tokens, the larger of rank and value_dim]
+  int32_t* begin = nullptr;    // [num_heads + 1]
+  Activations values;          // [max_tokens, num_heads * value_dim]
+};
+
 struct DecoderWorkspace {
   float* residual = nullptr;  // [max_tokens, hidden_size]
   float* update = nullptr;    // [max_tokens, hidden_size]: what the next norm adds to `residual`
@@ -57,6 +70,8 @@ struct DecoderWorkspace {
   Activations attended;            // [max_tokens, num_heads * head_dim]
   std::byte* attention = nullptr;  // attention_bytes long
   size_t attention_bytes = 0;
+
+  LatentWorkspace latent;
 
   GatedWorkspace dense;   // of max_tokens rows
   GatedWorkspace shared;  // likewise

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -61,6 +62,8 @@ struct HubExtras {
   std::vector<HubExtraKey> keys;
   std::vector<std::pair<std::string, std::vector<float>>> vectors;  // tensors, by GGUF name
   std::set<std::string> biases;  // linear layers ("attn_q") that must have one; others must not
+  // Tensors that must be there beside another one: "ffn_gate_inp", "exp_probs_b.bias".
+  std::map<std::string, std::string> companions;
   bool tied_embeddings = false;
   int64_t num_layers = 0;
   int64_t num_drafting_layers = 0;  // behind the others; left out
@@ -71,8 +74,10 @@ struct HubExtras {
     return std::any_of(keys.begin(), keys.end(),
                        [&](const HubExtraKey& key) { return key.gguf == gguf; });
   }
+  // The last value of a key counts.
   template <typename T>
   void Set(absl::string_view gguf, absl::string_view hub, T value) {
+    std::erase_if(keys, [&](const HubExtraKey& key) { return key.gguf == gguf; });
     keys.push_back({std::string(gguf), std::string(hub), std::move(value)});
   }
 };

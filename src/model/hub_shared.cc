@@ -18,6 +18,14 @@ void MapYarn(HubConfig* rope, HubExtras* extras) {
   }
 }
 
+// DeepSeek's two magnitudes: their quotient is that of the angles, the second one softens scores.
+void MapMagnitudes(HubConfig* rope, HubExtras* extras) {
+  if (!rope->Has("mscale") && !rope->Has("mscale_all_dim")) return;
+  const double all = rope->FloatOr("mscale_all_dim", 0.0);
+  rope->RequireNumber("mscale", all);
+  extras->Set("rope.scaling.yarn_log_multiplier", "mscale_all_dim", 0.1 * all);
+}
+
 void MapLlama3(HubConfig* rope, HubExtras* extras) {
   for (const char* key : {"low_freq_factor", "high_freq_factor"}) {
     extras->Set(absl::StrCat("rope.scaling.", key), key, rope->Float(key));
@@ -53,7 +61,10 @@ void MapScaling(HubConfig* rope, HubExtras* extras) {
     extras->Set("rope.scaling.original_context_length", "original_max_position_embeddings",
                 rope->Int("original_max_position_embeddings"));
   }
-  if (type == "yarn") MapYarn(rope, extras);
+  if (type == "yarn") {
+    MapYarn(rope, extras);
+    MapMagnitudes(rope, extras);
+  }
   if (type == "llama3") MapLlama3(rope, extras);
 }
 

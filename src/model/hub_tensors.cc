@@ -88,6 +88,7 @@ class Mapper {
   absl::Status JoinExperts(Experts* experts);
   void AddVector(const std::string& name, const std::vector<float>& values);
   absl::Status CheckBias(const HubTensorParts& tensor);
+  std::string CompanionOf(const std::string& name) const;
 
   const HubModel& model_;
   const HubExtras& extras_;
@@ -163,8 +164,11 @@ absl::Status Mapper::Present(const SafeTensor& tensor, HubForm form, std::string
 absl::Status Mapper::CheckBias(const HubTensorParts& tensor) {
   const absl::string_view name = tensor.name;
   if (!absl::EndsWith(name, ".bias")) return absl::OkStatus();
-  const std::vector<absl::string_view> words = absl::StrSplit(name, '.');
-  if (words.size() > 2 && extras_.biases.count(std::string(words[2])) != 0) return absl::OkStatus();
+  const std::vector<std::string> words = absl::StrSplit(name, '.');
+  if (words.size() > 2 && extras_.biases.count(words[2]) != 0) return absl::OkStatus();
+  for (const auto& [beside, companion] : extras_.companions) {
+    if (absl::EndsWith(name, "." + companion)) return absl::OkStatus();
+  }
   return absl::InvalidArgumentError("there, although the config says that the layer has no bias");
 }
 
@@ -220,6 +224,16 @@ void Mapper::AddVector(const std::string& name, const std::vector<float>& values
   tensors_.push_back(std::move(parts));
 }
 
+// What must be there beside a weight of a layer; empty: nothing.
+std::string Mapper::CompanionOf(const std::string& name) const {
+  const std::vector<std::string> words = absl::StrSplit(name, '.');
+  if (words.size() != 4 || words[3] != "weight") return "";
+  const std::string layer = absl::StrCat(words[0], ".", words[1], ".");
+  if (extras_.biases.count(words[2]) != 0) return absl::StrCat(layer, words[2], ".bias");
+  const auto companion = extras_.companions.find(words[2]);
+  return companion == extras_.companions.end() ? "" : layer + companion->second;
+}
+
 absl::Status Mapper::Finish() {
   for (auto& [name, experts] : experts_) {
     experts.all.name = name;
@@ -232,12 +246,11 @@ absl::Status Mapper::Finish() {
     return absl::NotFoundError("tensor lm_head.weight: missing, tie_word_embeddings is false");
   }
   for (const HubTensorParts& tensor : tensors_) {
-    const std::vector<absl::string_view> words = absl::StrSplit(tensor.name, '.');
-    if (words.size() != 4 || words[3] != "weight") continue;
-    const std::string bias = absl::StrCat(words[0], ".", words[1], ".", words[2], ".bias");
-    if (extras_.biases.count(std::string(words[2])) == 0 || names.count(bias) != 0) continue;
-    return absl::NotFoundError(absl::StrCat("the bias of tensor ", Printable(tensor.hub_name),
-                                            ": missing, although the config announces it"));
+    const std::string companion = CompanionOf(tensor.name);
+    if (companion.empty() || names.count(companion) != 0) continue;
+    return absl::NotFoundError(absl::StrCat("a bias beside tensor ", Printable(tensor.hub_name),
+                                            " (", companion, "): missing, although the config ",
+                                            "announces it"));
   }
   return absl::OkStatus();
 }

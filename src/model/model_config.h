@@ -36,6 +36,14 @@ struct ExpertsConfig {
   int shared_ffn_size = 0;  // of the expert that sees all tokens; 0: there is none
 };
 
+// Attention whose keys and values are one latent vector a token, which each head expands.
+struct LatentConfig {
+  int rank = 0;        // of the latent vector; 0: plain attention
+  int query_rank = 0;  // of the vector that queries are made from; 0: none
+  int key_dim = 0;     // of a head, without the rope_dim rotated dimensions
+  int value_dim = 0;   // of a head
+};
+
 // Names of tensors as GGUF files have them; a layer's are "blk.<layer>.<name>.weight" (and
 // ".bias").
 struct TensorNames {
@@ -52,6 +60,13 @@ struct TensorNames {
   const char* v = "attn_v";
   const char* o = "attn_output";
   const char* sinks = "attn_sinks";
+  const char* q_a = "attn_q_a";
+  const char* q_a_norm = "attn_q_a_norm";
+  const char* q_b = "attn_q_b";
+  const char* kv_a = "attn_kv_a_mqa";
+  const char* kv_a_norm = "attn_kv_a_norm";
+  const char* k_b = "attn_k_b";
+  const char* v_b = "attn_v_b";
   const char* q_norm = "attn_q_norm";
   const char* k_norm = "attn_k_norm";
   const char* post_attention_norm = "post_attention_norm";
@@ -76,7 +91,7 @@ struct ModelConfig {
   int num_layers = 0;
   int num_heads = 0;
   int num_kv_heads = 0;
-  int head_dim = 0;
+  int head_dim = 0;  // of latent attention: the rotated part and the latent vector, rounded up
   int ffn_size = 0;
   int vocab_size = 0;
   int context_length = 0;  // tokens that the model was trained for
@@ -89,6 +104,7 @@ struct ModelConfig {
   GateActivation activation = GateActivation::kSilu;
   float activation_limit = 0;  // of GateActivation::kClampedSwiglu
   ExpertsConfig experts;
+  LatentConfig latent;
   RopePairs rope_pairs = RopePairs::kHalves;
   int rope_dim = 0;
 

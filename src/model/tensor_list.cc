@@ -31,6 +31,7 @@ class Lister {
  private:
   absl::Status ListLayer(int index, LayerWeights* layer);
   absl::Status ListAttention(int index, LayerWeights* layer);
+  absl::Status ListLatent(int index, LayerWeights* layer);
   absl::Status ListFeedForward(int index, LayerWeights* layer);
   absl::Status ListExperts(int index, ExpertsWeights* experts);
   absl::Status Norm(const std::string& stem, int64_t size, const float** vector) {
@@ -86,7 +87,8 @@ absl::Status Lister::ListLayer(int index, LayerWeights* layer) {
   const TensorNames& names = config_.names;
   const int64_t hidden = config_.hidden_size;
   LLM_RETURN_IF_ERROR(Norm(Stem(index, names.attention_norm), hidden, &layer->attention_norm));
-  LLM_RETURN_IF_ERROR(ListAttention(index, layer));
+  LLM_RETURN_IF_ERROR(config_.latent.rank > 0 ? ListLatent(index, layer)
+                                              : ListAttention(index, layer));
   LLM_RETURN_IF_ERROR(Norm(Stem(index, names.ffn_norm), hidden, &layer->ffn_norm));
   LLM_RETURN_IF_ERROR(config_.layers[static_cast<size_t>(index)].experts
                           ? ListExperts(index, &layer->experts)
@@ -117,6 +119,29 @@ absl::Status Lister::ListAttention(int index, LayerWeights* layer) {
   if (!config_.qk_norm) return absl::OkStatus();
   LLM_RETURN_IF_ERROR(Norm(Stem(index, names.q_norm), config_.head_dim, &layer->q_norm));
   return Norm(Stem(index, names.k_norm), config_.head_dim, &layer->k_norm);
+}
+
+absl::Status Lister::ListLatent(int index, LayerWeights* layer) {
+  const TensorNames& names = config_.names;
+  const LatentConfig& latent = config_.latent;
+  const int64_t hidden = config_.hidden_size;
+  const int64_t heads = config_.num_heads;
+  const int64_t q = heads * (latent.key_dim + config_.rope_dim);
+  if (latent.query_rank > 0) {
+    LLM_RETURN_IF_ERROR(Linear(Stem(index, names.q_a), latent.query_rank, hidden, &layer->q_a));
+    LLM_RETURN_IF_ERROR(Norm(Stem(index, names.q_a_norm), latent.query_rank, &layer->q_a_norm));
+    LLM_RETURN_IF_ERROR(Linear(Stem(index, names.q_b), q, latent.query_rank, &layer->q));
+  } else {
+    LLM_RETURN_IF_ERROR(Linear(Stem(index, names.q), q, hidden, &layer->q));
+  }
+  LLM_RETURN_IF_ERROR(
+      Linear(Stem(index, names.kv_a), latent.rank + config_.rope_dim, hidden, &layer->kv_a));
+  LLM_RETURN_IF_ERROR(Norm(Stem(index, names.kv_a_norm), latent.rank, &layer->kv_a_norm));
+  LLM_RETURN_IF_ERROR(
+      Experts(Stem(index, names.k_b), heads, latent.rank, latent.key_dim, &layer->k_b));
+  LLM_RETURN_IF_ERROR(
+      Experts(Stem(index, names.v_b), heads, latent.value_dim, latent.rank, &layer->v_b));
+  return Linear(Stem(index, names.o), hidden, heads * latent.value_dim, &layer->o);
 }
 
 absl::Status Lister::ListFeedForward(int index, LayerWeights* layer) {

@@ -42,11 +42,19 @@ struct ExpertsWeights {
 };
 
 struct LayerWeights {
-  const float* attention_norm = nullptr;       // [hidden_size]
-  LinearWeight q;                              // [num_heads * head_dim, hidden_size]
-  LinearWeight k;                              // [num_kv_heads * head_dim, hidden_size]
-  LinearWeight v;                              // [num_kv_heads * head_dim, hidden_size]
-  LinearWeight o;                              // [hidden_size, num_heads * head_dim]
+  const float* attention_norm = nullptr;  // [hidden_size]
+  LinearWeight q;                         // [num_heads * head_dim, hidden_size]
+  LinearWeight k;                         // [num_kv_heads * head_dim, hidden_size]
+  LinearWeight v;                         // [num_kv_heads * head_dim, hidden_size]
+  LinearWeight o;                         // [hidden_size, num_heads * head_dim]
+  // Of latent attention. q is then [num_heads * (key_dim + rope_dim), query_rank or hidden_size], o
+  // reads num_heads * value_dim.
+  LinearWeight q_a;                            // [query_rank, hidden_size]; no rows: none
+  const float* q_a_norm = nullptr;             // [query_rank] or null
+  LinearWeight kv_a;                           // [rank + rope_dim, hidden_size]
+  const float* kv_a_norm = nullptr;            // [rank]
+  ExpertWeight k_b;                            // a head: [rank, key_dim]
+  ExpertWeight v_b;                            // a head: [value_dim, rank]
   const float* q_norm = nullptr;               // [head_dim] or null
   const float* k_norm = nullptr;               // [head_dim] or null
   const float* sinks = nullptr;                // [num_heads] or null

@@ -36,6 +36,9 @@ std::vector<Case> Cases() {
       cases.push_back({"phi3", WeightFormat::kF16, WeightFormat::kBF16, true, dtype, kernels});
       cases.push_back({"gpt-oss", WeightFormat::kMXFP4, WeightFormat::kF16, false, dtype, kernels});
       cases.push_back({"gpt-oss", WeightFormat::kMXFP4, WeightFormat::kBF16, true, dtype, kernels});
+      cases.push_back(
+          {"deepseek2", WeightFormat::kQ4_1, WeightFormat::kF16, false, dtype, kernels});
+      cases.push_back({"deepseek2", WeightFormat::kF16, WeightFormat::kBF16, true, dtype, kernels});
       cases.push_back({"qwen3moe", WeightFormat::kQ4_1, WeightFormat::kF16, false, dtype, kernels});
       cases.push_back({"qwen3moe", WeightFormat::kF16, WeightFormat::kBF16, true, dtype, kernels});
     }

@@ -28,7 +28,10 @@ constexpr const char* kModels[] = {"llama",
                                    "phi3_swa",
                                    "phi3_longrope",
                                    "gpt_oss_bf16",
-                                   "gpt_oss_mxfp4"};
+                                   "gpt_oss_mxfp4",
+                                   "deepseek_v2_lite",
+                                   "deepseek_v2_group",
+                                   "deepseek_v3"};
 
 std::string Folder(const std::string& model) { return INLAY_SHARED_DATA "/models/" + model; }
 

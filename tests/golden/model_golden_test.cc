@@ -122,7 +122,7 @@ TEST_P(ConvertedModelTest, LogitsEqualTheGolden) {
 
 INSTANTIATE_TEST_SUITE_P(All, ConvertedModelTest,
                          testing::Values("llama_rope_llama3_sharded", "qwen2", "qwen3", "qwen3_moe",
-                                         "gpt_oss_mxfp4"),
+                                         "gpt_oss_mxfp4", "deepseek_v3"),
                          ModelName);
 
 // Checkpoints of Hugging Face in GGUF's vocabulary, rows of q and k as they were.
@@ -141,7 +141,8 @@ INSTANTIATE_TEST_SUITE_P(All, HfModelTest,
                                          "llama_yarn", "mistral_swa", "mixtral", "qwen2", "qwen3",
                                          "qwen3_moe", "gemma2", "gemma3_text",
                                          "gemma3_text_ropescale", "phi3_swa", "phi3_longrope",
-                                         "gpt_oss_bf16"),
+                                         "gpt_oss_bf16", "deepseek_v2_lite", "deepseek_v2_group",
+                                         "deepseek_v3"),
                          ModelName);
 
 }  // namespace

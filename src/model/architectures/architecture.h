@@ -25,12 +25,15 @@ void ConfigureGemma2(ConfigReader* reader, ModelConfig* config);
 void ConfigureGemma3(ConfigReader* reader, ModelConfig* config);
 void ConfigurePhi3(ConfigReader* reader, ModelConfig* config);
 void ConfigureGptOss(ConfigReader* reader, ModelConfig* config);
+void ConfigureDeepseek2(ConfigReader* reader, ModelConfig* config);
 void ConfigureQwen2(ConfigReader* reader, ModelConfig* config);
 void ConfigureQwen3(ConfigReader* reader, ModelConfig* config);
 void ConfigureQwen3Moe(ConfigReader* reader, ModelConfig* config);
 
 // What most families share: sizes, norm_eps, head_dim and attention_scale = 1 / sqrt(head_dim).
 void ReadSizes(ConfigReader* reader, ModelConfig* config);
+// The same without what a head is.
+void ReadLayerSizes(ConfigReader* reader, ModelConfig* config);
 
 // How a model was stretched beyond the context that it was first trained for.
 struct RopeScaling {
@@ -58,7 +61,8 @@ RopeVariant MakeRope(int rope_dim, float base, const RopeScaling& scaling);
 // says that they are as in the original checkpoint.
 RopePairs ReadRopePairs(ConfigReader* reader);
 
-// expert_*: all layers become mixtures when there are experts. `defaults` has what no key says.
+// expert_*: all layers but the leading dense ones become mixtures when there are experts.
+// `defaults` has what no key says.
 void ReadExperts(ConfigReader* reader, RouterRule defaults, ModelConfig* config);
 
 // attention.sliding_window (0: none) for the layers i with (i + 1) % pattern != 0; pattern 0: for

@@ -18,16 +18,19 @@ constexpr int kMaxContextLength = 1 << 26;
 
 }  // namespace
 
-void ReadSizes(ConfigReader* reader, ModelConfig* config) {
+void ReadLayerSizes(ConfigReader* reader, ModelConfig* config) {
   config->num_layers = reader->Size("block_count", kMaxLayers);
   config->context_length = reader->Size("context_length", kMaxContextLength);
   config->hidden_size = reader->Size("embedding_length", kMaxHiddenSize);
   config->ffn_size = reader->Size("feed_forward_length", kMaxFfnSize);
   config->num_heads = reader->Size("attention.head_count", kMaxHeads);
-  config->num_kv_heads = reader->SizeOr("attention.head_count_kv", kMaxHeads, config->num_heads);
   config->norm_eps = reader->Float("attention.layer_norm_rms_epsilon");
   config->layers.resize(static_cast<size_t>(config->num_layers));
+}
 
+void ReadSizes(ConfigReader* reader, ModelConfig* config) {
+  ReadLayerSizes(reader, config);
+  config->num_kv_heads = reader->SizeOr("attention.head_count_kv", kMaxHeads, config->num_heads);
   if (!reader->Has("attention.key_length") && config->hidden_size % config->num_heads != 0) {
     reader->Fail(absl::InvalidArgumentError(
         absl::StrCat("key ", reader->FullName("attention.head_count"), ": ", config->num_heads,

@@ -7,8 +7,8 @@ namespace llm {
 namespace {
 
 constexpr const HubModel* kHubModels[] = {
-    &kHubLlama,    &kHubMistral, &kHubMixtral, &kHubQwen2, &kHubQwen3,
-    &kHubQwen3Moe, &kHubGemma2,  &kHubGemma3,  &kHubPhi3,  &kHubGptOss,
+    &kHubLlama,  &kHubMistral, &kHubMixtral, &kHubQwen2,  &kHubQwen3,      &kHubQwen3Moe,
+    &kHubGemma2, &kHubGemma3,  &kHubPhi3,    &kHubGptOss, &kHubDeepseekV2, &kHubDeepseekV3,
 };
 
 }  // namespace

@@ -15,5 +15,7 @@ extern const HubModel kHubGemma2;
 extern const HubModel kHubGemma3;
 extern const HubModel kHubPhi3;
 extern const HubModel kHubGptOss;
+extern const HubModel kHubDeepseekV2;
+extern const HubModel kHubDeepseekV3;
 
 }  // namespace llm

@@ -38,7 +38,8 @@ class WeightsTest : public testing::Test {
 };
 
 TEST_F(WeightsTest, AllocatesExactlyWhatTheHeaderPredicts) {
-  for (const char* architecture : {"llama", "gemma2", "gemma3", "qwen3moe", "phi3", "gpt-oss"}) {
+  for (const char* architecture :
+       {"llama", "gemma2", "gemma3", "qwen3moe", "phi3", "gpt-oss", "deepseek2"}) {
     const FakeWeightSource source =
         RandomModel({.architecture = architecture, .format = WeightFormat::kQ4_1, .tied = false});
     const absl::StatusOr<ModelConfig> config = ReadModelConfig(source);

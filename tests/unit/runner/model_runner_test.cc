@@ -53,7 +53,7 @@ TEST_F(ModelRunnerTest, AllocatesExactlyWhatWasPlanned) {
 }
 
 TEST_F(ModelRunnerTest, PlansTheWorkspaceOfEveryKindOfLayer) {
-  for (const char* architecture : {"llama", "gemma2", "qwen3moe", "phi3", "gpt-oss"}) {
+  for (const char* architecture : {"llama", "gemma2", "qwen3moe", "phi3", "gpt-oss", "deepseek2"}) {
     auto harness = ModelHarness::Create(RandomModel({.architecture = architecture}),
                                         {.kernels = &ReferenceKernels()});
     ASSERT_TRUE(harness.ok()) << harness.status();
