@@ -36,32 +36,6 @@ class OnePlusVector final : public DerivedBytes {
   const WeightFormatInfo& format_;
 };
 
-// Bytes that are computed by rows.
-class DerivedRows : public DerivedBytes {
- public:
-  explicit DerivedRows(int64_t row_bytes) : row_bytes_(static_cast<uint64_t>(row_bytes)) {}
-
-  absl::Status Read(uint64_t offset, uint64_t size, void* dst) const final {
-    if (size == 0) return absl::OkStatus();
-    const uint64_t first = offset / row_bytes_;
-    const uint64_t count = (offset + size - 1) / row_bytes_ + 1 - first;
-    const auto read = [&](char* to) {
-      return ReadRows(static_cast<int64_t>(first), static_cast<int64_t>(count), to);
-    };
-    if (offset % row_bytes_ == 0 && size % row_bytes_ == 0) return read(static_cast<char*>(dst));
-    std::string rows(static_cast<size_t>(count * row_bytes_), '\0');
-    LLM_RETURN_IF_ERROR(read(rows.data()));
-    std::memcpy(dst, rows.data() + offset % row_bytes_, static_cast<size_t>(size));
-    return absl::OkStatus();
-  }
-
- protected:
-  virtual absl::Status ReadRows(int64_t first, int64_t count, char* dst) const = 0;
-
- private:
-  const uint64_t row_bytes_;
-};
-
 class ViewedRows final : public DerivedRows {
  public:
   ViewedRows(const SafeTensor& tensor, const TensorView& view)
@@ -195,6 +169,20 @@ class Mxfp4 final : public DerivedRows {
 };
 
 }  // namespace
+
+absl::Status DerivedRows::Read(uint64_t offset, uint64_t size, void* dst) const {
+  if (size == 0) return absl::OkStatus();
+  const uint64_t first = offset / row_bytes_;
+  const uint64_t count = (offset + size - 1) / row_bytes_ + 1 - first;
+  const auto read = [&](char* to) {
+    return ReadRows(static_cast<int64_t>(first), static_cast<int64_t>(count), to);
+  };
+  if (offset % row_bytes_ == 0 && size % row_bytes_ == 0) return read(static_cast<char*>(dst));
+  std::string rows(static_cast<size_t>(count * row_bytes_), '\0');
+  LLM_RETURN_IF_ERROR(read(rows.data()));
+  std::memcpy(dst, rows.data() + offset % row_bytes_, static_cast<size_t>(size));
+  return absl::OkStatus();
+}
 
 std::shared_ptr<const DerivedBytes> OnePlus(const SafeTensor& tensor, WeightFormat format) {
   return std::make_shared<OnePlusVector>(tensor, format);

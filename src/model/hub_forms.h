@@ -10,6 +10,19 @@
 
 namespace llm {
 
+// Bytes that are computed by rows of one size.
+class DerivedRows : public DerivedBytes {
+ public:
+  explicit DerivedRows(int64_t row_bytes) : row_bytes_(static_cast<uint64_t>(row_bytes)) {}
+  absl::Status Read(uint64_t offset, uint64_t size, void* dst) const final;
+
+ protected:
+  virtual absl::Status ReadRows(int64_t first, int64_t count, char* dst) const = 0;
+
+ private:
+  const uint64_t row_bytes_;
+};
+
 // A stored vector w as 1 + w, in f32.
 std::shared_ptr<const DerivedBytes> OnePlus(const SafeTensor& tensor, WeightFormat format);
 

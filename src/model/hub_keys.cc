@@ -113,6 +113,7 @@ absl::StatusOr<HubHeader> WriteHubKeys(const JsonDocument& document, GgufWriter*
   for (const char* key : kSharedHarmless) config.Harmless(key);
   for (const char* key : header.model->harmless) config.Harmless(key);
   header.model->map(&config, &header.extras);
+  if (!header.model->own_quantization) MapQuantization(&config, &header.extras);
   config.RefuseUnread();
   LLM_RETURN_IF_ERROR(config.status());
 

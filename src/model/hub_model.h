@@ -38,6 +38,7 @@ enum class HubForm {
   kMxfp4,  // of [parts, rows, blocks, 16] beside "..._scales": [parts, rows, blocks * 32]
   kMxfp4Even,
   kMxfp4Odd,
+  kQuantized,  // as HubQuantization says
   kKeyRows,    // of [heads * (key_rows + value_rows), cols]: [heads, cols, key_rows], transposed
   kValueRows,  // [heads, value_rows, cols]
 };
@@ -48,6 +49,15 @@ struct HubTensor {
   const char* hub;   // "model.layers.{}.self_attn.q_proj"
   const char* gguf;  // "blk.{}.attn_q"
   HubForm form = HubForm::kPlain;
+};
+
+// How a checkpoint holds its linear layers in low bits.
+enum class HubQuantization {
+  kNone,
+  kPacked,  // compressed-tensors: "weight_packed" of 4 or 8 bits, "weight_scale", "weight_shape"
+  kInt8,    // compressed-tensors: "weight", "weight_scale"
+  kMxfp4,   // compressed-tensors: "weight_packed", "weight_scale"
+  kGptq,    // "qweight" of 4 or 8 bits, "scales", "qzeros", "g_idx"
 };
 
 // A key of GGUF in the architecture's namespace, and what of the config it comes from.
@@ -65,6 +75,9 @@ struct HubExtras {
   // Tensors that must be there beside another one: "ffn_gate_inp", "exp_probs_b.bias".
   std::map<std::string, std::string> companions;
   bool tied_embeddings = false;
+  HubQuantization quantization = HubQuantization::kNone;
+  int quantized_bits = 0;   // of kPacked and kGptq
+  int zero_point_bias = 0;  // kGptq: the zero point less the stored one
   int64_t num_layers = 0;
   int64_t num_drafting_layers = 0;  // behind the others; left out
   int64_t key_rows = 0;             // of a head, for kKeyRows and kValueRows
@@ -88,8 +101,9 @@ struct HubModel {
   absl::Span<const HubKey> keys = {};           // beside those that all families share
   absl::Span<const char* const> harmless = {};  // likewise
   absl::Span<const HubTensor> tensors = {};     // likewise
-  bool ties_by_default = false;  // tie_word_embeddings where config.json does not say it
-  bool norms_lack_one = false;   // stored norms are w where the layer computes with 1 + w
+  bool ties_by_default = false;   // tie_word_embeddings where config.json does not say it
+  bool norms_lack_one = false;    // stored norms are w where the layer computes with 1 + w
+  bool own_quantization = false;  // `map` reads quantization_config
   // Reads the keys that tables cannot say; errors stay in `config`.
   void (*map)(HubConfig* config, HubExtras* extras) = nullptr;
 };
@@ -102,6 +116,8 @@ std::string HubModelNames();  // "llama, gemma3_text", for messages
 void MapRope(HubConfig* config, HubExtras* extras);
 // The same of one section; `theta` is the base where the section has none.
 void MapRopeOf(HubConfig* rope, double theta, HubExtras* extras);
+// quantization_config, but for families that have their own.
+void MapQuantization(HubConfig* config, HubExtras* extras);
 // layer_types, where the config has it: which layers see a window.
 void MapLayerTypes(HubConfig* config, HubExtras* extras);
 

@@ -10,6 +10,7 @@
 #include "absl/strings/strip.h"
 #include "src/base/status_macros.h"
 #include "src/model/hub_forms.h"
+#include "src/model/hub_quantized.h"
 
 namespace llm {
 
@@ -135,6 +136,7 @@ absl::StatusOr<HubPresented> Mxfp4(const SafeTensor& blocks, int64_t first, int6
 
 absl::StatusOr<HubPresented> PresentTensor(const SafeTensor& tensor, HubForm form,
                                            const HubExtras& extras, const SafetensorsSet& set) {
+  if (form == HubForm::kQuantized) return PresentQuantized(tensor, extras, set);
   if (form == HubForm::kMxfp4) return Mxfp4(tensor, 0, 1, set);
   if (form == HubForm::kMxfp4Even) return Mxfp4(tensor, 0, 2, set);
   if (form == HubForm::kMxfp4Odd) return Mxfp4(tensor, 1, 2, set);

@@ -34,6 +34,18 @@ constexpr HubTensor kSharedTensors[] = {
     {"model.layers.{}.self_attn.rotary_emb.inv_freq", nullptr, HubForm::kUnused},
 };
 
+// What may follow the name of a row; the last seven of layers in low bits.
+constexpr absl::string_view kEndings[] = {
+    "",        ".weight", ".bias",  ".qweight",      ".weight_packed",
+    ".qzeros", ".scales", ".g_idx", ".weight_scale", ".weight_shape"};
+enum class Ending { kItself, kCodes, kBesideCodes };
+
+Ending Meaning(absl::string_view ending) {
+  if (ending == ".qweight" || ending == ".weight_packed") return Ending::kCodes;
+  const bool itself = ending.empty() || ending == ".weight" || ending == ".bias";
+  return itself ? Ending::kItself : Ending::kBesideCodes;
+}
+
 // "model.layers.{}.mlp.experts.{}.w1.weight" and {3, 5}.
 struct NameShape {
   std::string text;
@@ -100,8 +112,10 @@ class Mapper {
 
 std::pair<Mapper::Rows::const_iterator, Mapper::Rows::const_iterator> Mapper::FindRows(
     const std::string& shape, absl::string_view* suffix) const {
-  for (const absl::string_view ending : {"", ".weight", ".bias"}) {
+  const bool quantized = extras_.quantization != HubQuantization::kNone;
+  for (const absl::string_view ending : kEndings) {
     if (!absl::EndsWith(shape, ending)) continue;
+    if (!quantized && Meaning(ending) != Ending::kItself) continue;
     const auto rows =
         rows_.equal_range(absl::string_view(shape).substr(0, shape.size() - ending.size()));
     *suffix = ending;
@@ -133,14 +147,20 @@ bool Mapper::IsOfDraftingLayer(const NameShape& shape) const {
 
 absl::Status Mapper::AddAs(const HubTensor& row, const SafeTensor& tensor, const NameShape& shape,
                            absl::string_view suffix) {
-  if (row.form == HubForm::kUnused) return absl::OkStatus();
-  std::string name = absl::StrCat(row.gguf, suffix);
+  const Ending ending = Meaning(suffix);
+  if (row.form == HubForm::kUnused || ending == Ending::kBesideCodes) return absl::OkStatus();
+  const bool low_bits = extras_.quantization != HubQuantization::kNone &&
+                        (ending == Ending::kCodes || tensor.type == SafeType::kI8);
+  if (low_bits && row.form != HubForm::kPlain) {
+    return absl::UnimplementedError("low bits are not supported in this tensor");
+  }
+  std::string name = absl::StrCat(row.gguf, ending == Ending::kCodes ? ".weight" : suffix);
   if (!shape.numbers.empty()) {
     name = absl::StrReplaceAll(name, {{"{}", absl::StrCat(shape.numbers[0])}});
   }
   if (row.form == HubForm::kExpert) return AddExpert(tensor, shape.numbers[1], name);
   if (name == "output.weight" && extras_.tied_embeddings) return absl::OkStatus();
-  return Present(tensor, row.form, std::move(name));
+  return Present(tensor, low_bits ? HubForm::kQuantized : row.form, std::move(name));
 }
 
 absl::Status Mapper::Present(const SafeTensor& tensor, HubForm form, std::string name) {

@@ -176,5 +176,49 @@ INSTANTIATE_TEST_SUITE_P(All, DirectoryTest, testing::ValuesIn(kModels),
                            return std::string(param_info.param);
                          });
 
+// Low bits whose values a GGUF format holds exactly: the logits are those of the dequantised model.
+class QuantizedDirectoryTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(QuantizedDirectoryTest, LogitsEqualTheGolden) {
+  const std::string folder = std::string(INLAY_SHARED_DATA "/quant/") + GetParam();
+  if (!FileExists(folder + "/golden.json")) GTEST_SKIP() << folder << " is not here";
+  const std::unique_ptr<WeightSource> source = OpenDirectory(folder);
+  ASSERT_NE(source, nullptr);
+  const TensorInfo* q = source->Find("blk.0.attn_q.weight");
+  ASSERT_NE(q, nullptr);
+  EXPECT_LE(q->size_bytes, uint64_t{256 * 256 * 17 / 16});  // not expanded to floats
+  const nlohmann::json golden = ReadJson(folder + "/golden.json");
+  double worst = 0;
+  for (const KernelTable* kernels : AvailableKernels()) {
+    SCOPED_TRACE(kernels->name);
+    auto harness = ModelHarness::Create(*source, {.kernels = kernels, .num_threads = 2});
+    ASSERT_TRUE(harness.ok()) << harness.status();
+    for (const nlohmann::json& prompt : golden["prompts"]) {
+      worst = std::max(worst, CheckPrompt(golden, prompt, harness->get()));
+    }
+  }
+  RecordProperty("largest_error", std::to_string(worst));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, QuantizedDirectoryTest,
+                         testing::Values("gptq_int4_sym_g128", "gptq_int4_sym_gneg1",
+                                         "gptq_int8_sym_g128", "ct_w4a16_sym_g128",
+                                         "ct_w8a16_channel", "ct_w8a8_int8", "ct_mxfp4_a16"),
+                         [](const testing::TestParamInfo<const char*>& param_info) {
+                           return std::string(param_info.param);
+                         });
+
+TEST(QuantizedDirectoryTest, RefusesWhatWouldLoseSomething) {
+  for (const char* name : {"awq_int4_g128", "gptq_int4_asym_g32", "gptq_int4_sym_g32_descact",
+                           "ct_fp8_dynamic_channel", "ct_w4a16_asym_g32", "ct_nvfp4",
+                           "ct_sparse24_bf16", "deepseek_fp8_block"}) {
+    const std::string folder = std::string(INLAY_SHARED_DATA "/quant/") + name;
+    if (!FileExists(folder + "/config.json")) GTEST_SKIP() << folder << " is not here";
+    const absl::Status status = OpenModelPath(folder, {}).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << name << ": " << status;
+    EXPECT_NE(status.message().find("quantization_config"), absl::string_view::npos) << status;
+  }
+}
+
 }  // namespace
 }  // namespace llm

@@ -83,6 +83,7 @@ const HubModel kHubGptOss = {.model_type = "gpt_oss",
                              .keys = kKeys,
                              .harmless = kHarmless,
                              .tensors = kTensors,
+                             .own_quantization = true,
                              .map = Map};
 
 }  // namespace llm
