@@ -9,7 +9,8 @@
 namespace llm {
 
 struct RandomModelOptions {
-  std::string architecture = "llama";        // or "gemma2", "gemma3", "qwen3moe", "phi3", "gpt-oss", "deepseek2"
+  std::string architecture =
+      "llama";  // or "gemma2", "gemma3", "qwen3moe", "phi3", "gpt-oss", "deepseek2"
   WeightFormat format = WeightFormat::kF16;  // of the matrices; F32, F16, BF16, Q8_0, Q4_1, MXFP4
   WeightFormat value_format =
       WeightFormat::kF16;  // of attn_v, the gate and the embedding, so that mixes are seen
