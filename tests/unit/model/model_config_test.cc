@@ -5,6 +5,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kernels/reference/reference.h"
+#include "src/model/weights.h"
 #include "tests/support/random_model.h"
 
 namespace llm {
@@ -185,6 +187,19 @@ TEST(ModelConfigTest, RefusesRopeScalingThatItCannotComputeByName) {
   FakeWeightSource source = Header("llama");
   source.mutable_metadata().Set("llama.rope.scaling.type", std::string("dynamic"));
   ExpectRefused(source, absl::StatusCode::kUnimplemented, "llama.rope.scaling.type: \"dynamic\"");
+}
+
+TEST(ModelConfigTest, RefusesLongropeWithoutFactorsAndFactorsThatNothingReads) {
+  FakeWeightSource source = Header("llama");
+  source.mutable_metadata().Set("llama.rope.scaling.type", std::string("longrope"));
+  source.mutable_metadata().Set("llama.rope.scaling.original_context_length", int64_t{64});
+  ExpectRefused(source, absl::StatusCode::kNotFound, "rope_factors_long.weight: missing");
+  source.Add("rope_factors_long.weight", WeightFormat::kF32, {16});
+  const absl::StatusOr<ModelConfig> config = ReadModelConfig(source);
+  ASSERT_TRUE(config.ok()) << config.status();
+  const absl::Status status = WeightsBytes(source, *config, ReferenceKernels()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("rope_factors_long.weight: not used"));
 }
 
 TEST(ModelConfigTest, RefusesMoreExpertsATokenThanThereAre) {
