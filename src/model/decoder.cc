@@ -49,6 +49,12 @@ Decoder::Decoder(const Model* model, const Stream& stream, const DecoderShape& s
   head_forms_ = ReadBy({&model_.weights.head});
 }
 
+LinearParams Decoder::LinearOf(const Activations& activations,
+                               absl::Span<const LinearOutput> outputs) const {
+  return {
+      .activations = activations, .outputs = outputs, .round_to_bf16 = !shape_.float_activations};
+}
+
 const Stream& Decoder::Op(const char* name) const {
   if (stream_.pool != nullptr) stream_.pool->set_op(name);
   return stream_;
@@ -115,7 +121,7 @@ absl::Status Decoder::Attention(size_t layer, const Batch& batch, const KvLayerV
                                          .output = normed},
                                         Op("attention_norm")));
   const LinearOutput qkv[] = {To(weights.q, ws.q), To(weights.k, ws.k), To(weights.v, ws.v)};
-  LLM_RETURN_IF_ERROR(kernels_.linear({.activations = normed, .outputs = qkv}, Op("qkv")));
+  LLM_RETURN_IF_ERROR(kernels_.linear(LinearOf(normed, qkv), Op("qkv")));
   LLM_RETURN_IF_ERROR(
       kernels_.rope_kv_write({.q = ws.q,
                               .k = ws.k,
@@ -149,7 +155,7 @@ absl::Status Decoder::Attention(size_t layer, const Batch& batch, const KvLayerV
                                           .workspace_bytes = ws.attention_bytes},
                                          Op("attention")));
   const LinearOutput o[] = {To(weights.o, ws.update)};
-  LLM_RETURN_IF_ERROR(kernels_.linear({.activations = attended, .outputs = o}, Op("output")));
+  LLM_RETURN_IF_ERROR(kernels_.linear(LinearOf(attended, o), Op("output")));
   return PostNorm(weights.post_attention_norm, rows);
 }
 
@@ -164,7 +170,7 @@ absl::Status Decoder::FeedForward(size_t layer, int64_t rows) {
                                          .output = normed},
                                         Op("ffn_norm")));
   const LinearOutput gate_up[] = {To(weights.gate, ws.gate), To(weights.up, ws.up)};
-  LLM_RETURN_IF_ERROR(kernels_.linear({.activations = normed, .outputs = gate_up}, Op("gate_up")));
+  LLM_RETURN_IF_ERROR(kernels_.linear(LinearOf(normed, gate_up), Op("gate_up")));
   const Activations gated = Select(ws.gated, forms_[layer].down, rows);
   LLM_RETURN_IF_ERROR(kernels_.gate({.activation = config_.activation,
                                      .gate = ws.gate,
@@ -173,7 +179,7 @@ absl::Status Decoder::FeedForward(size_t layer, int64_t rows) {
                                      .output = gated},
                                     Op("gate")));
   const LinearOutput down[] = {To(weights.down, ws.update)};
-  LLM_RETURN_IF_ERROR(kernels_.linear({.activations = gated, .outputs = down}, Op("down")));
+  LLM_RETURN_IF_ERROR(kernels_.linear(LinearOf(gated, down), Op("down")));
   return PostNorm(weights.post_ffn_norm, rows);
 }
 
@@ -217,7 +223,7 @@ absl::Status Decoder::Head(const Batch& batch, float* logits) {
   if (num_logits == 0) return absl::OkStatus();
   normed = Select(ws.head_normed, head_forms_, static_cast<int64_t>(num_logits));
   const LinearOutput head[] = {To({.weight = model_.weights.head}, logits)};
-  return kernels_.linear({.activations = normed, .outputs = head}, Op("head"));
+  return kernels_.linear(LinearOf(normed, head), Op("head"));
 }
 
 }  // namespace llm

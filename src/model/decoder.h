@@ -47,6 +47,8 @@ class Decoder {
 
   // The stream, on which the next kernel is an op of this name.
   const Stream& Op(const char* name) const;
+  LinearParams LinearOf(const Activations& activations,
+                        absl::Span<const LinearOutput> outputs) const;
   Forms ReadBy(std::initializer_list<const PackedWeight*> weights) const;
   absl::Status RopeTables(const Batch& batch);
   absl::Status Attention(size_t layer, const Batch& batch, const KvLayerView& kv,
