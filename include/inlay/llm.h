@@ -163,8 +163,8 @@ typedef struct llm_model_options {
   uint32_t struct_size;
   uint32_t device;            /* LLM_DEVICE_* */
   uint32_t num_threads;       /* for loading; default: the cores this process may use */
-  uint32_t float_activations; /* switch, default off: integer weights meet int8 activations; on: f32
-                                 ones, slower */
+  uint32_t float_activations; /* switch, default off: integer weights meet int8 activations, BF16
+                                 weights bf16 ones; on: f32 ones, slower */
   llm_string kernels; /* "avx512", "avx2", "generic", "reference"; default: the fastest that this
                          machine runs */
   uint64_t max_memory_bytes; /* for weights; default: no limit */
