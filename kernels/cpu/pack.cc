@@ -139,6 +139,11 @@ requires(Block::kBlockSize == 1) void Put(const Lane& lane, int64_t index, const
       &block, sizeof(Block));
 }
 
+void Put(const Lane& lane, int64_t index, const BF16& block) {
+  const int64_t element = (index / 2 * kPackTileRows + lane.row) * 2 + index % 2;
+  std::memcpy(lane.quants + element * static_cast<int64_t>(sizeof(block)), &block, sizeof(block));
+}
+
 template <typename Block>
 void PackTile(const TileShape& shape, const uint8_t* source, int num_rows, int64_t num_blocks,
               uint8_t* tile) {

@@ -123,7 +123,10 @@ float ValueAt(const uint8_t* scales, int row, int64_t col, int quant) {
 }
 
 template <WeightFormat format>
-float FloatAt(const uint8_t* tile, int64_t index) {
+float FloatAt(const uint8_t* tile, int lane, int64_t col) {
+  const int64_t index = format == WeightFormat::kBF16
+                            ? (col / 2 * kPackTileRows + lane) * 2 + col % 2
+                            : col * kPackTileRows + lane;
   uint16_t half;
   float value;
   if (format == WeightFormat::kF32) {
@@ -138,7 +141,7 @@ template <WeightFormat format>
 void DecodeRow(const TileShape& shape, const uint8_t* tile, int lane, int64_t cols, float* out) {
   for (int64_t k = 0; k < cols; ++k) {
     if constexpr (IsFloatFormat(format)) {
-      out[k] = FloatAt<format>(tile, k * kPackTileRows + lane);
+      out[k] = FloatAt<format>(tile, lane, k);
     } else {
       const uint8_t* group = tile + k / kTileGroup * shape.group_bytes;
       const int quant = QuantAt<format>(group, lane, static_cast<int>(k % kTileGroup));
@@ -152,7 +155,8 @@ void DecodeRow(const TileShape& shape, const uint8_t* tile, int lane, int64_t co
 TileShape GetTileShape(WeightFormat format, int64_t cols) {
   TileShape shape;
   shape.group_bytes = GroupBytes(format);
-  shape.scales_offset = shape.group_bytes * (IsFloatFormat(format) ? cols : cols / kTileGroup);
+  const int64_t columns = format == WeightFormat::kBF16 ? RoundUp<int64_t>(cols, 2) : cols;
+  shape.scales_offset = shape.group_bytes * (IsFloatFormat(format) ? columns : cols / kTileGroup);
   shape.tile_bytes = RoundUp<int64_t>(shape.scales_offset + ScaleBytes(format, cols), 64);
   return shape;
 }

@@ -4,7 +4,8 @@
 // tile. Rows beyond the matrix are zero. A tile is 64-byte aligned and holds its quants first, then
 // its scales, both in ascending columns.
 //
-// Float formats: elements [cols, 16].
+// F32, F16: elements [cols, 16]. BF16: pairs of columns [ceil(cols / 2), 16, 2], an odd last one
+// with 0, as an instruction that multiplies pairs reads them.
 // Integer formats, per group of 32 columns: 8 steps of 4 columns; a step is 16 words of 4 bytes,
 // one word a row. Quants are unsigned (q - zero is the file's): zero is 8, 16, 32, 128 for Q4_0,
 // Q5_0, Q6_K, Q8_0, 12 for MXFP4 (whose nibbles are codes of kE2m1Doubled), else 0.
@@ -26,7 +27,7 @@
 namespace llm {
 
 // The layout's name, in packs: to be changed with any byte of it.
-inline constexpr char kTileLayout[] = "tiles16-1";
+inline constexpr char kTileLayout[] = "tiles16-2";
 
 inline constexpr int kStepCols = 4;
 inline constexpr int kTileGroup = 32;  // columns of a quant group in a tile
