@@ -91,6 +91,109 @@ LLM_SIMD Floats LoadSignedBytes(const uint8_t* p) {
   return r;
 }
 
+// The same lanes as four bytes each, or as one word.
+LLM_SIMD Words AsWords(Bytes a) {
+  Words r;
+  std::memcpy(r.v, a.v, sizeof(r.v));
+  return r;
+}
+LLM_SIMD Bytes AsBytes(Words a) {
+  Bytes r;
+  std::memcpy(r.v, a.v, sizeof(r.v));
+  return r;
+}
+// One unsigned byte or short a lane.
+LLM_SIMD Words LoadByteWords(const uint8_t* p) {
+  Words r;
+  LLM_LANES r.v[i] = p[i];
+  return r;
+}
+LLM_SIMD Words LoadShortWords(const uint8_t* p) {
+  Words r;
+  LLM_LANES r.v[i] = p[2 * i] | p[2 * i + 1] << 8;
+  return r;
+}
+LLM_SIMD Words SetWords(int32_t x) {
+  Words r;
+  LLM_LANES r.v[i] = x;
+  return r;
+}
+LLM_SIMD Words And(Words a, int32_t mask) {
+  LLM_LANES a.v[i] &= mask;
+  return a;
+}
+LLM_SIMD Words Or(Words a, Words b) {
+  LLM_LANES a.v[i] |= b.v[i];
+  return a;
+}
+LLM_SIMD Words Xor(Words a, Words b) {
+  LLM_LANES a.v[i] ^= b.v[i];
+  return a;
+}
+LLM_SIMD Words Sub(Words a, Words b) {
+  LLM_LANES a.v[i] -= b.v[i];
+  return a;
+}
+LLM_SIMD Words ShiftRight(Words a, int n) {
+  LLM_LANES a.v[i] = static_cast<int32_t>(static_cast<uint32_t>(a.v[i]) >> n);
+  return a;
+}
+LLM_SIMD Words ShiftLeft(Words a, int n) {
+  LLM_LANES a.v[i] = static_cast<int32_t>(static_cast<uint32_t>(a.v[i]) << n);
+  return a;
+}
+// table[index] of each lane. REQUIRES: it exists.
+LLM_SIMD Words Gather(const uint32_t* table, Words index) {
+  LLM_LANES index.v[i] = static_cast<int32_t>(table[index.v[i]]);
+  return index;
+}
+// The low half of each lane as an f16.
+LLM_SIMD Floats HalvesOf(Words a) {
+  Floats r;
+  LLM_LANES r.v[i] = HalfToFloat(static_cast<uint16_t>(a.v[i]));
+  return r;
+}
+
+// table[index] of each byte. REQUIRES: index < 16.
+LLM_SIMD Bytes Lookup(const uint8_t* table, Bytes index) {
+  for (uint8_t& byte : index.v) byte = table[byte];
+  return index;
+}
+LLM_SIMD Bytes Add(Bytes a, Bytes b) {  // modulo 256
+  for (int i = 0; i < 4 * kLanes; ++i) a.v[i] = static_cast<uint8_t>(a.v[i] + b.v[i]);
+  return a;
+}
+LLM_SIMD Bytes SetBytes(int x) {
+  Bytes r;
+  for (uint8_t& byte : r.v) byte = static_cast<uint8_t>(x);
+  return r;
+}
+// zero - magnitude where bit n of the byte of `signs` is set, else zero + magnitude.
+template <int n>
+LLM_SIMD Bytes SignedAround(int zero, Bytes magnitude, Bytes signs) {
+  for (int i = 0; i < 4 * kLanes; ++i) {
+    const int m = magnitude.v[i];
+    magnitude.v[i] = static_cast<uint8_t>(zero + ((signs.v[i] >> n) & 1 ? -m : m));
+  }
+  return magnitude;
+}
+// 3 x / 256: the first digit of x / 256 in base 3.
+LLM_SIMD Bytes FirstDigit(Bytes a) {
+  for (uint8_t& byte : a.v) byte = static_cast<uint8_t>(byte * 3 >> 8);
+  return a;
+}
+// Numbers of 5 bits of rows [row, row + kLanes), four each: byte b of a tile's 64 has its low 4
+// bits in nibble b / 32 of byte b % 32, its top bit in bit b % 8 of byte 32 + b / 8.
+LLM_SIMD Bytes LoadFiveBits(const uint8_t* p, int row) {
+  Bytes r;
+  for (int i = 0; i < 4 * kLanes; ++i) {
+    const int b = 4 * row + i;
+    const int low = (p[b % 32] >> (b / 32 * 4)) & 0xf;
+    r.v[i] = static_cast<uint8_t>(low | ((p[32 + b / 8] >> (b % 8)) & 1) << 4);
+  }
+  return r;
+}
+
 // Byte j of each lane, as f32.
 LLM_SIMD Floats ByteOfLanes(Bytes a, int j) {
   Floats r;

@@ -116,8 +116,9 @@ struct DecodeQuants {
       PrefetchGroup(tile + PrefetchDistance(task), task.scales_offset, group);
       for (int row = 0; row < kPackTileRows; row += kLanes) {
         Bytes w[kGroupSteps];
-        Format::Unpack(tile + group * Format::kGroupBytes + row * kStepCols, w);
-        const GroupScales scales = Format::Scales(tile + task.scales_offset, group, row);
+        const uint8_t* quants = tile + group * Format::kGroupBytes;
+        Format::Unpack(quants, row, w);
+        const GroupScales scales = Format::Scales(quants, tile + task.scales_offset, group, row);
         float* out = panel + g * kTileGroup * kPanelWidth + row;
         for (int s = 0; s < kGroupSteps; ++s)
           DecodeStep(w[s], scales, s, out + s * kStepCols * kPanelWidth);
@@ -132,13 +133,14 @@ struct DecodeQuants {
   }
 
   LLM_SIMD void DecodeStep(Bytes w, const GroupScales& scales, int step, float* out) {
-    const Floats scale = scales.scale[Format::kGroup == 16 ? step / (kGroupSteps / 2) : 0];
+    const int half = Format::kGroup == 16 ? step / (kGroupSteps / 2) : 0;
+    const Floats scale = scales.scale[half];
     const Floats zero = SetFloats(-static_cast<float>(Format::kZero));
     for (int j = 0; j < kStepCols; ++j) {
       const Floats q = ByteOfLanes(w, j);
       Floats value;
       if constexpr (Format::kHasMin) {
-        value = FmaFloats(scale, q, scales.min);
+        value = FmaFloats(scale, q, scales.min[half]);
       } else {
         value = MulFloats(scale, AddFloats(q, zero));
       }
@@ -182,22 +184,11 @@ LinearTaskFn LinearF32(WeightFormat format) {
       return Run<DecodeFloats<uint16_t, LoadF16>>;
     case WeightFormat::kBF16:
       return Run<DecodeFloats<uint16_t, LoadBF16>>;
-    case WeightFormat::kQ4_0:
-      return Run<DecodeQuants<CenteredNibbles<0>>>;
-    case WeightFormat::kQ5_0:
-      return Run<DecodeQuants<CenteredNibbles<1>>>;
-    case WeightFormat::kQ4_1:
-      return Run<DecodeQuants<AffineNibbles<0>>>;
-    case WeightFormat::kQ5_1:
-      return Run<DecodeQuants<AffineNibbles<1>>>;
-    case WeightFormat::kQ4_K:
-      return Run<DecodeQuants<SuperNibbles<0>>>;
-    case WeightFormat::kQ5_K:
-      return Run<DecodeQuants<SuperNibbles<1>>>;
-    case WeightFormat::kQ6_K:
-      return Run<DecodeQuants<SixBits>>;
-    case WeightFormat::kQ8_0:
-      return Run<DecodeQuants<EightBits>>;
+#define LLM_TILE_FORMAT(name, ...) \
+  case WeightFormat::k##name:      \
+    return Run<DecodeQuants<TileFormat<__VA_ARGS__>>>;
+#include "kernels/cpu/tile_formats.def"
+#undef LLM_TILE_FORMAT
   }
   return nullptr;
 }
