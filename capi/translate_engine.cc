@@ -39,11 +39,8 @@ absl::Status CheckEnum(absl::string_view name, uint32_t value, uint32_t last) {
 }
 
 absl::Status CheckReserved(const llm_engine_options& c) {
-  const char* field = nullptr;
-  if (c.token_gap_target_ns != 0) field = "token_gap_target_ns";
-  if (c.num_ranks > 1) field = "num_ranks";
-  if (field == nullptr) return absl::OkStatus();
-  return absl::UnimplementedError(absl::StrCat(field, ": reserved for a later version"));
+  if (c.num_ranks <= 1) return absl::OkStatus();
+  return absl::UnimplementedError("num_ranks: reserved for a later version");
 }
 
 }  // namespace
@@ -66,6 +63,7 @@ absl::Status TranslateEngineOptions(const llm_engine_options* given, OpenOptions
   options->max_context_tokens = c.max_context_tokens;
   options->max_sequences = c.max_sequences;
   options->max_step_tokens = c.max_step_tokens;
+  options->token_gap_target_ns = c.token_gap_target_ns;
   options->policy =
       c.policy == LLM_POLICY_PRIORITY ? SchedulingPolicy::kPriority : SchedulingPolicy::kFcfs;
   options->max_queued_requests = c.max_queued_requests;

@@ -326,8 +326,8 @@ typedef struct llm_engine_options {
   uint32_t max_context_tokens;  /* prompt and output of one request; default: the model's, at most
                                    kv_tokens */
   uint32_t max_sequences;       /* running at once; default 32 */
-  uint32_t max_step_tokens;     /* step budget; default: 64, until two steps of that many show how
-                                   many take at most 100 ms, 64..512 */
+  uint32_t max_step_tokens;     /* step budget; default: as many as past steps let expect within
+                                   100 ms, 64..512 */
   uint32_t policy;              /* LLM_POLICY_* */
   uint32_t max_queued_requests; /* waiting and running; default 1024 */
   uint32_t prefix_cache;        /* switch, default on */
@@ -338,7 +338,7 @@ typedef struct llm_engine_options {
                                   1 MiB */
   uint32_t drive;              /* LLM_DRIVE_* */
   uint32_t spin_us;            /* how long idle workers poll before they park; default 50 */
-  int64_t token_gap_target_ns; /* reserved */
+  int64_t token_gap_target_ns; /* of requests that state none; default: none */
   uint32_t num_ranks;          /* reserved */
   uint32_t batch_invariant;    /* switch, for CUDA; the CPU always is */
   llm_log_callback log;
@@ -575,7 +575,9 @@ typedef struct llm_request {
   uint64_t session_id;             /* what llm_session_hint names; 0: none */
   uint64_t trace_id;               /* shown in traces, as a signed number */
   uint64_t adapter_id;             /* reserved */
-  int64_t token_gap_target_ns;     /* reserved */
+  int64_t token_gap_target_ns;     /* between two tokens: while this request decodes, prompts of
+                                      others are computed in chunks that past steps let expect within
+                                      it, of 16 tokens at least. Default: the engine's */
   int64_t arrival_ns;              /* reserved */
   uint32_t request_class;          /* reserved */
   uint32_t reserved;
@@ -808,8 +810,18 @@ typedef struct llm_metrics_snapshot {
   uint64_t memory_bandwidth_current; /* bytes per second that the engine's threads read weights at,
                                         measured at open in some 2 ms; 0: under 16 MiB of weights */
   uint64_t engine_open_ns;           /* what llm_engine_open took */
-  uint64_t calibrate_ns;             /* 0: the first steps choose the step budget */
+  uint64_t calibrate_ns;             /* 0: steps tell what they cost while they serve */
   uint64_t pinned_blocks_current;    /* of llm_prefix_pin; part of held_blocks_current */
+  /* What a step is predicted to take: the sum of these five, each times its number, fitted to past
+   * steps. Since ABI 1.1. */
+  uint64_t cost_fixed_ns_current;
+  uint64_t cost_decode_row_ns_current; /* a sequence that decodes, or a chunk of one token */
+  uint64_t cost_prefill_token_ns_current;
+  uint64_t cost_decode_key_ps_current;   /* a key that a decode sees, average over the layers */
+  uint64_t cost_prefill_pair_ps_current; /* a key that a token of a prefill sees, likewise */
+  /* Of |predicted - taken| / taken over the last 128 steps, in millionths. */
+  uint64_t cost_error_p50_ppm_current;
+  uint64_t cost_error_p95_ppm_current;
 } llm_metrics_snapshot;
 
 static inline void llm_metrics_snapshot_init(llm_metrics_snapshot* metrics) {

@@ -41,6 +41,7 @@ void SchedulerImpl::AdmitWaiting(Step* step) {
   while (next < waiting_.size() && step->budget() > 0 && FreeLogitRows(step->plan) > 0 &&
          running_.size() < static_cast<size_t>(options_.max_sequences)) {
     Sequence* sequence = waiting_[next];
+    if (!HasTime(*sequence, *step)) return;
     const Start start = FindStart(*sequence);
     if (start.waits) {
       ++next;
@@ -48,7 +49,7 @@ void SchedulerImpl::AdmitWaiting(Step* step) {
     }
     // With nothing running every block that no pin holds is available, and CheckFits and
     // MaxPinnedBlocks have promised that this is enough.
-    if (!running_.empty() && !MayAdmit(*sequence, start, step->max_tokens)) return;
+    if (!running_.empty() && !MayAdmit(*sequence, start, step->limit.max_tokens)) return;
     RecordUndo(sequence, /*admitted=*/true, &step->plan);
     waiting_.erase(waiting_.begin() + static_cast<ptrdiff_t>(next));
     sequence->status = SequenceStatus::kRunning;

@@ -18,6 +18,7 @@ void SchedulerImpl::ScheduleRunning(bool decodes, Step* step) {
       ++i;
       continue;
     }
+    if (!decodes && !HasTime(*sequence, *step)) return;
     if (!MakeRoom(sequence, step)) continue;  // it preempted itself: another one has its index now
     RecordUndo(sequence, /*admitted=*/false, &step->plan);
     AddChunk(sequence, ChunkLength(*sequence, *step), step);
@@ -48,8 +49,8 @@ int32_t SchedulerImpl::FreeLogitRows(const StepPlan& plan) const {
 // A scored chunk ends where the rows of logits do. It leaves one for a sequence that waits: a long
 // text must not keep others from being admitted.
 int32_t SchedulerImpl::ChunkLength(const Sequence& sequence, const Step& step) const {
-  const int32_t length =
-      ShortenForSiblings(sequence, std::min(step.budget(), LongestChunk(sequence)));
+  const int32_t most = std::min(step.budget(), LongestChunk(sequence));
+  const int32_t length = ShortenForSiblings(sequence, LengthInTime(sequence, step, most));
   if (sequence.score_begin < 0) return length;
   const int32_t own = 1;  // counted in as a running sequence's
   const int32_t extra = FreeLogitRows(step.plan) - (waiting_.empty() ? 0 : 1);

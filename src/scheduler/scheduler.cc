@@ -69,7 +69,7 @@ absl::StatusOr<std::unique_ptr<Scheduler>> Scheduler::Create(const SchedulerOpti
 }
 
 SchedulerImpl::SchedulerImpl(const SchedulerOptions& options)
-    : options_(options), blocks_(BlockOptions(options)) {
+    : options_(options), windows_(options.groups), blocks_(BlockOptions(options)) {
   pins_.reserve(kMaxPins);
 }
 
@@ -121,10 +121,11 @@ void SchedulerImpl::ReleaseBlocks(Sequence* sequence) {
   sequence->prefix_node = kNoPrefixNode;
 }
 
-StepPlan SchedulerImpl::Plan(int32_t max_step_tokens, int64_t now_ns) {
+StepPlan SchedulerImpl::Plan(const StepLimit& limit, int64_t now_ns) {
   LLM_DCHECK(!plan_outstanding_);
   Step step;
-  step.max_tokens = std::max(max_step_tokens, 1);
+  step.limit = limit;
+  step.limit.max_tokens = std::max(limit.max_tokens, 1);
   step.now_ns = now_ns;
   try {
     FillPlan(&step);
@@ -132,6 +133,7 @@ StepPlan SchedulerImpl::Plan(int32_t max_step_tokens, int64_t now_ns) {
     Rollback(step.plan);
     throw;
   }
+  step.plan.work = windows_.Step(step.plan);
   plan_outstanding_ = !step.plan.chunks.empty();
   return std::move(step.plan);
 }

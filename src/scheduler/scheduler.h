@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "src/cache/eviction_order.h"
 #include "src/cache/kv_groups.h"
+#include "src/scheduler/step_cost_model.h"
 #include "src/scheduler/step_plan.h"
 #include "src/sequence/sequence.h"
 
@@ -27,6 +28,15 @@ struct SchedulerOptions {
   SchedulingPolicy policy = SchedulingPolicy::kFcfs;
   bool prefix_cache = true;
   uint64_t hash_key[2] = {0, 0};  // keys the prefix hashes, drawn per process
+};
+
+// What one step may hold.
+struct StepLimit {
+  int32_t max_tokens = 0;
+  // How long it may take as far as `cost` can tell. Decodes that state a tighter token gap lower
+  // it. 0: as long as it takes.
+  int64_t step_ns = 0;
+  const StepCostModel* cost = nullptr;  // null: nothing limits the time
 };
 
 // Totals since the start, and current values. Written by the engine thread.
@@ -62,11 +72,12 @@ class Scheduler {
   // kFinished.
   virtual void Remove(Sequence* sequence) = 0;
 
-  // The next step within `max_step_tokens`: every running decode (one token each), then prefill
-  // chunks of running sequences, then admissions. Allocates the blocks, preempts when they run out.
+  // The next step within `limit`: every running decode (one token each), then prefill chunks of
+  // running sequences, then admissions; a prefill always gets ahead, whatever the time allows.
+  // Allocates the blocks, preempts when they run out.
   // An empty plan means that nothing can run. With work present and no plan outstanding, the plan
   // is never empty. Throws std::bad_alloc with everything as Rollback leaves it.
-  virtual StepPlan Plan(int32_t max_step_tokens, int64_t now_ns) = 0;
+  virtual StepPlan Plan(const StepLimit& limit, int64_t now_ns) = 0;
 
   // The step succeeded: advances num_computed_tokens, publishes full blocks to the prefix cache,
   // drops blocks that windows left behind. Call before sampled tokens are appended.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "src/cache/block_manager.h"
+#include "src/scheduler/layer_windows.h"
 #include "src/scheduler/scheduler.h"
 
 namespace llm {
@@ -17,7 +18,7 @@ class SchedulerImpl : public Scheduler {
   // scheduler.cc
   void Add(Sequence* sequence) override;
   void Remove(Sequence* sequence) override;
-  StepPlan Plan(int32_t max_step_tokens, int64_t now_ns) override;
+  StepPlan Plan(const StepLimit& limit, int64_t now_ns) override;
   void FlushPrefixCache() override { blocks_.Flush(); }
   void HintSession(uint64_t session_id, SessionHint hint) override {
     blocks_.Hint(session_id, hint);
@@ -48,10 +49,10 @@ class SchedulerImpl : public Scheduler {
   // One Plan call's state.
   struct Step {
     StepPlan plan;
-    int32_t max_tokens = 0;
+    StepLimit limit;
     int64_t now_ns = 0;
     bool preempted = false;
-    int32_t budget() const { return max_tokens - plan.num_tokens; }
+    int32_t budget() const { return limit.max_tokens - plan.num_tokens; }
   };
 
   // Whether `a` goes before `b`: a total order, by priority where the policy is kPriority, then by
@@ -101,6 +102,12 @@ class SchedulerImpl : public Scheduler {
   void RecordUndo(Sequence* sequence, bool admitted, StepPlan* plan) const;
   void AddChunk(Sequence* sequence, int32_t length, Step* step);
 
+  // step_time.cc
+  // Both REQUIRE that all decodes of the step are planned.
+  bool HasTime(const Sequence& sequence, const Step& step) const;
+  int32_t LengthInTime(const Sequence& sequence, const Step& step, int32_t most) const;
+  int32_t TokensInTime(const Sequence& sequence, const Step& step, int32_t most) const;
+
   int64_t MaxPinnedBlocks(int group) const;  // pinning.cc
 
   // preemption.cc
@@ -113,6 +120,7 @@ class SchedulerImpl : public Scheduler {
   void FinishCopies(const StepPlan& plan);
 
   const SchedulerOptions options_;
+  const LayerWindows windows_;
   BlockManager blocks_;
   Queue running_;
   Queue waiting_;

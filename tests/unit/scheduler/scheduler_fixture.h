@@ -48,8 +48,9 @@ class SchedulerTest : public testing::Test {
     return sequence;
   }
 
-  StepPlan Plan(int32_t max_step_tokens) {
-    StepPlan plan = scheduler->Plan(max_step_tokens, ++now_ns_);
+  StepPlan Plan(int32_t max_step_tokens) { return Plan(StepLimit{.max_tokens = max_step_tokens}); }
+  StepPlan Plan(const StepLimit& limit) {
+    StepPlan plan = scheduler->Plan(limit, ++now_ns_);
     EXPECT_TRUE(scheduler->CheckInvariants().ok()) << scheduler->CheckInvariants();
     return plan;
   }
@@ -61,8 +62,9 @@ class SchedulerTest : public testing::Test {
       if (chunk.num_logits > 0) chunk.sequence->tokens.push_back(1000);
     }
   }
-  StepPlan Step(int32_t max_step_tokens) {
-    StepPlan plan = Plan(max_step_tokens);
+  StepPlan Step(int32_t max_step_tokens) { return Step(StepLimit{.max_tokens = max_step_tokens}); }
+  StepPlan Step(const StepLimit& limit) {
+    StepPlan plan = Plan(limit);
     Commit(plan);
     return plan;
   }

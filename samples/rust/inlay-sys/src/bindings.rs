@@ -724,6 +724,13 @@ pub struct llm_metrics_snapshot {
     pub engine_open_ns: u64,
     pub calibrate_ns: u64,
     pub pinned_blocks_current: u64,
+    pub cost_fixed_ns_current: u64,
+    pub cost_decode_row_ns_current: u64,
+    pub cost_prefill_token_ns_current: u64,
+    pub cost_decode_key_ps_current: u64,
+    pub cost_prefill_pair_ps_current: u64,
+    pub cost_error_p50_ppm_current: u64,
+    pub cost_error_p95_ppm_current: u64,
 }
 extern "C" {
     pub fn llm_metrics(engine: *const llm_engine, metrics: *mut llm_metrics_snapshot)

@@ -1,9 +1,10 @@
 //! How an engine is opened.
-use crate::call::switch;
+use crate::call::{duration_ns, switch};
 use crate::host::{Host, HostHooks};
 use crate::log::{log_fields, LogLevel, LogSink};
 use inlay_sys as sys;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What keys and values are kept as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +74,12 @@ impl EngineOptions {
     /// The library's defaults.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Wished between two tokens of a request that states no gap of its own.
+    pub fn token_gap_target(mut self, target: Duration) -> Self {
+        self.fields.0.token_gap_target_ns = duration_ns(target).max(1);
+        self
     }
 
     fields! {
