@@ -12,11 +12,12 @@
 namespace llm::cpu {
 namespace {
 
-// How many chunks the tiles are cut into. Results do not depend on it.
+// How the rows and the tiles of all outputs are cut. Results do not depend on it.
 struct Split {
-  int64_t num_tiles = 0;  // of all outputs
-  int64_t num_row_blocks = 0;
+  int64_t num_tiles = 0;
   int64_t num_chunks = 0;
+  int64_t num_row_blocks = 0;
+  int64_t block_rows = 0;  // the last block may have fewer
 
   int64_t ChunkBegin(int64_t chunk) const { return num_tiles * chunk / num_chunks; }
 };
@@ -27,14 +28,16 @@ int64_t NumTiles(const LinearOutput& output) {
 
 Split ChooseSplit(const LinearParams& params, int num_workers) {
   // A task should read at least 32 KiB of weights (about 2 us), beside which taking it from the
-  // pool costs little; with many rows at least 8 tiles, beside which gathering the activations
+  // pool costs little; with many rows at least 16 tiles, beside which gathering the activations
   // does.
   constexpr int64_t kMinTaskBytes = 32 << 10;
-  constexpr int64_t kMinTiles = 8;
-  // Chunks within the second-level cache: the row blocks that follow find the weights there.
+  constexpr int64_t kMinTiles = 32;
+  // Chunks within the second-level cache, or nearly: the row blocks that follow find the weights
+  // there.
   constexpr int64_t kMaxTaskBytes = 512 << 10;
   constexpr int64_t kTasksPerWorker =
       8;  // a worker that lost its core for a while holds up the others by 1/8
+  constexpr int64_t kRowUnit = 8;  // rows that go through the registers together
 
   Split split;
   int64_t bytes = 0;
@@ -43,26 +46,28 @@ Split ChooseSplit(const LinearParams& params, int num_workers) {
     bytes += NumTiles(output) * GetTileShape(output.weight.format, output.weight.cols).tile_bytes;
   }
   const int64_t rows = params.activations.rows;
-  split.num_row_blocks = CeilDiv<int64_t>(rows, kLinearTaskRows);
-  if (split.num_tiles == 0 || split.num_row_blocks == 0) return split;
+  if (split.num_tiles == 0 || rows == 0) return split;
+  split.block_rows = RoundUp(CeilDiv(rows, CeilDiv<int64_t>(rows, kLinearTaskRows)), kRowUnit);
+  split.num_row_blocks = CeilDiv(rows, split.block_rows);
   const int64_t wanted =
       num_workers == 1 ? 1 : CeilDiv(kTasksPerWorker * num_workers, split.num_row_blocks);
   const int64_t least = split.num_row_blocks == 1 ? 1 : CeilDiv(bytes, kMaxTaskBytes);
-  const int64_t most = rows > 8 ? split.num_tiles / kMinTiles : bytes / kMinTaskBytes;
+  const int64_t most =
+      std::max<int64_t>(1, rows > 8 ? split.num_tiles / kMinTiles : bytes / kMinTaskBytes);
   split.num_chunks =
-      std::clamp<int64_t>(std::max(std::min(wanted, most), least), 1, split.num_tiles);
+      std::clamp<int64_t>(std::min(std::max(wanted, least), most), 1, split.num_tiles);
   return split;
 }
 
 // Tiles [begin, end) of one output for the rows from `row` on.
 void RunOutput(const IsaKernels& isa, const Activations& a, const LinearOutput& output, int64_t row,
-               int64_t begin, int64_t end) {
+               int64_t num_rows, int64_t begin, int64_t end) {
   const PackedWeight& weight = output.weight;
   const bool quantised = a.quants != nullptr && ReadsQuants(weight.format);
   const TileShape shape = GetTileShape(weight.format, weight.cols);
   const int64_t first = begin * kPackTileRows;
   LinearTask task;
-  task.num_rows = static_cast<int>(std::min<int64_t>(kLinearTaskRows, a.rows - row));
+  task.num_rows = static_cast<int>(num_rows);
   task.cols = a.cols;
   if (quantised) {
     task.quants = a.quants + row * a.cols;
@@ -83,7 +88,8 @@ void RunOutput(const IsaKernels& isa, const Activations& a, const LinearOutput& 
 
 void RunTask(const IsaKernels& isa, const LinearParams& params, const Split& split, int64_t index) {
   // Row blocks of one chunk follow each other.
-  const int64_t row = index % split.num_row_blocks * kLinearTaskRows;
+  const int64_t row = index % split.num_row_blocks * split.block_rows;
+  const int64_t num_rows = std::min(split.block_rows, params.activations.rows - row);
   const int64_t chunk = index / split.num_row_blocks;
   const int64_t chunk_begin = split.ChunkBegin(chunk);
   const int64_t chunk_end = split.ChunkBegin(chunk + 1);
@@ -92,7 +98,7 @@ void RunTask(const IsaKernels& isa, const LinearParams& params, const Split& spl
     const int64_t num_tiles = NumTiles(output);
     const int64_t begin = std::max<int64_t>(chunk_begin - output_begin, 0);
     const int64_t end = std::min(chunk_end - output_begin, num_tiles);
-    if (begin < end) RunOutput(isa, params.activations, output, row, begin, end);
+    if (begin < end) RunOutput(isa, params.activations, output, row, num_rows, begin, end);
     output_begin += num_tiles;
   }
 }

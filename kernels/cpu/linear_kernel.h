@@ -9,7 +9,7 @@ namespace llm {
 
 // Rows of a task: decoded or unpacked weights are reused for all of them. Bounds the kernels'
 // stack.
-inline constexpr int kLinearTaskRows = 32;
+inline constexpr int kLinearTaskRows = 64;
 
 struct LinearTask {
   // The task's rows of Activations: values for the f32 kernels, the others for the int8 ones.

@@ -108,6 +108,10 @@ const bool kRegistered = [] {
             const int64_t copies = rows <= 8 ? 64 : 2;
             Register({kernels, info, quants, rows, threads, {1536, 768, copies}});
           }
+          for (const int64_t rows : {1, 32, 256}) {
+            Register({kernels, info, quants, rows, threads, {8192, 2048, 4}});
+            Register({kernels, info, quants, rows, threads, {2048, 8192, 4}});
+          }
         }
       }
     }
