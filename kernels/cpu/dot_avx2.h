@@ -82,9 +82,21 @@ LLM_SIMD Words Xor(Words a, Words b) { return {_mm256_xor_si256(a.v, b.v)}; }
 LLM_SIMD Words Sub(Words a, Words b) { return {_mm256_sub_epi32(a.v, b.v)}; }
 LLM_SIMD Words ShiftRight(Words a, int n) { return {_mm256_srli_epi32(a.v, n)}; }
 LLM_SIMD Words ShiftLeft(Words a, int n) { return {_mm256_slli_epi32(a.v, n)}; }
-// table[index] of each lane. REQUIRES: it exists.
-LLM_SIMD Words Gather(const uint32_t* table, Words index) {
-  return {_mm256_i32gather_epi32(reinterpret_cast<const int*>(table), index.v, 4)};
+// table[index] of both halves of each lane. REQUIRES: they exist, and one entry behind them. kSize:
+// points of the table.
+template <int kSize>
+LLM_SIMD Words LookupPairs(const uint16_t* table, Words index) {
+  const int* base = reinterpret_cast<const int*>(table);
+  const __m256i low = _mm256_i32gather_epi32(base, And(index, 0xffff).v, 2);
+  const __m256i high = _mm256_i32gather_epi32(base, _mm256_srli_epi32(index.v, 16), 2);
+  return {_mm256_blend_epi16(low, _mm256_slli_epi32(high, 16), 0xaa)};
+}
+// The low, or high, halves of the lanes of a and of b.
+LLM_SIMD Words JoinLow(Words a, Words b) {
+  return {_mm256_blend_epi16(a.v, _mm256_slli_epi32(b.v, 16), 0xaa)};
+}
+LLM_SIMD Words JoinHigh(Words a, Words b) {
+  return {_mm256_blend_epi16(_mm256_srli_epi32(a.v, 16), b.v, 0xaa)};
 }
 // The low half of each lane as an f16. REQUIRES: the high half is 0.
 LLM_SIMD Floats HalvesOf(Words a) {
@@ -99,13 +111,13 @@ LLM_SIMD Bytes Lookup(const uint8_t* table, Bytes index) {
 }
 LLM_SIMD Bytes Add(Bytes a, Bytes b) { return {_mm256_add_epi8(a.v, b.v)}; }  // modulo 256
 LLM_SIMD Bytes SetBytes(int x) { return {_mm256_set1_epi8(static_cast<char>(x))}; }
-// zero - magnitude where bit n of the byte of `signs` is set, else zero + magnitude.
+// sum - x where bit n of the byte of `signs` is set, else x.
 template <int n>
-LLM_SIMD Bytes SignedAround(int zero, Bytes magnitude, Bytes signs) {
+LLM_SIMD Bytes MirrorWhere(Bytes signs, int sum, Bytes x) {
   const __m256i bit = _mm256_set1_epi8(static_cast<char>(1 << n));
-  const __m256i minus = _mm256_cmpeq_epi8(_mm256_and_si256(signs.v, bit), bit);
-  const __m256i value = _mm256_sub_epi8(_mm256_xor_si256(magnitude.v, minus), minus);
-  return {_mm256_add_epi8(value, _mm256_set1_epi8(static_cast<char>(zero)))};
+  const __m256i set = _mm256_cmpeq_epi8(_mm256_and_si256(signs.v, bit), bit);
+  const __m256i mirrored = _mm256_sub_epi8(_mm256_set1_epi8(static_cast<char>(sum)), x.v);
+  return {_mm256_blendv_epi8(x.v, mirrored, set)};
 }
 // 3 x / 256: the first digit of x / 256 in base 3.
 LLM_SIMD Bytes FirstDigit(Bytes a) {

@@ -83,9 +83,35 @@ LLM_SIMD Words ShiftRight(Words a, int n) {
 LLM_SIMD Words ShiftLeft(Words a, int n) {
   return {_mm512_slli_epi32(a.v, static_cast<unsigned>(n))};
 }
-// table[index] of each lane. REQUIRES: it exists.
-LLM_SIMD Words Gather(const uint32_t* table, Words index) {
-  return {_mm512_i32gather_epi32(index.v, table, 4)};
+// Entry index % kSize of each half of a lane: 64 entries a permutation, then choices by the bits
+// above.
+template <int kSize>
+LLM_SIMD __m512i SelectEntries(const uint16_t* table, __m512i index) {
+  if constexpr (kSize == 64) {
+    return _mm512_permutex2var_epi16(_mm512_loadu_si512(table), index,
+                                     _mm512_loadu_si512(table + 32));
+  } else {
+    const __m512i low = SelectEntries<kSize / 2>(table, index);
+    const __m512i high = SelectEntries<kSize / 2>(table + kSize / 2, index);
+    const __mmask32 bit = _mm512_test_epi16_mask(index, _mm512_set1_epi16(kSize / 2));
+    return _mm512_mask_blend_epi16(bit, low, high);
+  }
+}
+// table[index] of both halves of each lane. REQUIRES: they exist, and one entry behind them. kSize:
+// points of the table; more than 1024 are gathered, which a permutation of each 64 would not beat.
+template <int kSize>
+LLM_SIMD Words LookupPairs(const uint16_t* table, Words index) {
+  if constexpr (kSize <= 1024) return {SelectEntries<kSize>(table, index.v)};
+  const __m512i low = _mm512_i32gather_epi32(And(index, 0xffff).v, table, 2);
+  const __m512i high = _mm512_i32gather_epi32(_mm512_srli_epi32(index.v, 16), table, 2);
+  return {_mm512_mask_blend_epi16(0xaaaaaaaa, low, _mm512_slli_epi32(high, 16))};
+}
+// The low, or high, halves of the lanes of a and of b.
+LLM_SIMD Words JoinLow(Words a, Words b) {
+  return {_mm512_mask_blend_epi16(0xaaaaaaaa, a.v, _mm512_slli_epi32(b.v, 16))};
+}
+LLM_SIMD Words JoinHigh(Words a, Words b) {
+  return {_mm512_mask_blend_epi16(0xaaaaaaaa, _mm512_srli_epi32(a.v, 16), b.v)};
 }
 // The low half of each lane as an f16.
 LLM_SIMD Floats HalvesOf(Words a) { return {_mm512_cvtph_ps(_mm512_cvtepi32_epi16(a.v))}; }
@@ -97,13 +123,11 @@ LLM_SIMD Bytes Lookup(const uint8_t* table, Bytes index) {
 }
 LLM_SIMD Bytes Add(Bytes a, Bytes b) { return {_mm512_add_epi8(a.v, b.v)}; }  // modulo 256
 LLM_SIMD Bytes SetBytes(int x) { return {_mm512_set1_epi8(static_cast<char>(x))}; }
-// zero - magnitude where bit n of the byte of `signs` is set, else zero + magnitude.
+// sum - x where bit n of the byte of `signs` is set, else x.
 template <int n>
-LLM_SIMD Bytes SignedAround(int zero, Bytes magnitude, Bytes signs) {
-  const __m512i center = _mm512_set1_epi8(static_cast<char>(zero));
-  const __mmask64 minus =
-      _mm512_test_epi8_mask(signs.v, _mm512_set1_epi8(static_cast<char>(1 << n)));
-  return {_mm512_mask_sub_epi8(_mm512_add_epi8(center, magnitude.v), minus, center, magnitude.v)};
+LLM_SIMD Bytes MirrorWhere(Bytes signs, int sum, Bytes x) {
+  const __mmask64 set = _mm512_test_epi8_mask(signs.v, _mm512_set1_epi8(static_cast<char>(1 << n)));
+  return {_mm512_mask_sub_epi8(x.v, set, _mm512_set1_epi8(static_cast<char>(sum)), x.v)};
 }
 // 3 x / 256: the first digit of x / 256 in base 3.
 LLM_SIMD Bytes FirstDigit(Bytes a) {

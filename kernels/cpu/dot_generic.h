@@ -142,11 +142,18 @@ LLM_SIMD Words ShiftLeft(Words a, int n) {
   LLM_LANES a.v[i] = static_cast<int32_t>(static_cast<uint32_t>(a.v[i]) << n);
   return a;
 }
-// table[index] of each lane. REQUIRES: it exists.
-LLM_SIMD Words Gather(const uint32_t* table, Words index) {
-  LLM_LANES index.v[i] = static_cast<int32_t>(table[index.v[i]]);
+// table[index] of both halves of each lane. REQUIRES: they exist. kSize: points of the table.
+template <int kSize>
+LLM_SIMD Words LookupPairs(const uint16_t* table, Words index) {
+  LLM_LANES {
+    const uint32_t both = static_cast<uint32_t>(index.v[i]);
+    index.v[i] = static_cast<int32_t>(table[both & 0xffff] | uint32_t{table[both >> 16]} << 16);
+  }
   return index;
 }
+// The low, or high, halves of the lanes of a and of b.
+LLM_SIMD Words JoinLow(Words a, Words b) { return Or(And(a, 0xffff), ShiftLeft(b, 16)); }
+LLM_SIMD Words JoinHigh(Words a, Words b) { return Or(ShiftRight(a, 16), And(b, -0x10000)); }
 // The low half of each lane as an f16.
 LLM_SIMD Floats HalvesOf(Words a) {
   Floats r;
@@ -168,14 +175,13 @@ LLM_SIMD Bytes SetBytes(int x) {
   for (uint8_t& byte : r.v) byte = static_cast<uint8_t>(x);
   return r;
 }
-// zero - magnitude where bit n of the byte of `signs` is set, else zero + magnitude.
+// sum - x where bit n of the byte of `signs` is set, else x.
 template <int n>
-LLM_SIMD Bytes SignedAround(int zero, Bytes magnitude, Bytes signs) {
+LLM_SIMD Bytes MirrorWhere(Bytes signs, int sum, Bytes x) {
   for (int i = 0; i < 4 * kLanes; ++i) {
-    const int m = magnitude.v[i];
-    magnitude.v[i] = static_cast<uint8_t>(zero + ((signs.v[i] >> n) & 1 ? -m : m));
+    if ((signs.v[i] >> n) & 1) x.v[i] = static_cast<uint8_t>(sum - x.v[i]);
   }
-  return magnitude;
+  return x;
 }
 // 3 x / 256: the first digit of x / 256 in base 3.
 LLM_SIMD Bytes FirstDigit(Bytes a) {

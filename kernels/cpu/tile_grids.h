@@ -1,7 +1,9 @@
 // How kernels read the quants of grid formats: a group's code words name points, whose elements
 // are magnitudes or ternary digits. Included by tile_formats.h.
 //
-// An index is cut to its table's size before the gather, so that no byte of a pack reads outside.
+// Two points are looked up in each word: those of the even bytes of a word of four indices, then
+// those of the odd ones. An index is cut to its table's size, so that no byte of a pack reads
+// outside.
 #pragma once
 
 #include "kernels/cpu/tile_quants.h"
@@ -9,9 +11,28 @@
 
 namespace llm::LLM_CPU_ISA {
 
-// Byte n of each word of `points`, with the bits of `high` above it.
-LLM_SIMD Words PointIndex(Words points, int n, Words high) {
-  return Or(And(ShiftRight(points, 8 * n), 0xff), high);
+// Indices of points `pair` and `pair` + 2, in the halves of a word. `low` and `high` are their
+// upper bits, in bits 8 and 24 and up.
+LLM_SIMD Words PairIndex(Words points, int pair, Words low, Words high) {
+  return Or(And(ShiftRight(points, 8 * pair), 0x00ff00ff), Or(low, high));
+}
+
+// The steps of points `pair` and `pair` + 2 of 8 elements: their codes.
+LLM_SIMD void UnpackPointsOf8(Words codes, int pair, Bytes* w) {
+  Words fields[4];
+  for (int i = 0; i < 4; ++i) fields[i] = And(ShiftRight(codes, 2 * i), 0x03030303);
+  w[2 * pair] = AsBytes(JoinLow(fields[0], fields[1]));
+  w[2 * pair + 1] = AsBytes(JoinLow(fields[2], fields[3]));
+  w[2 * pair + 4] = AsBytes(JoinHigh(fields[0], fields[1]));
+  w[2 * pair + 5] = AsBytes(JoinHigh(fields[2], fields[3]));
+}
+
+// The steps `pair` and `pair` + 2: the codes of two points of 4 elements.
+LLM_SIMD void UnpackPointsOf4(Words codes, int pair, Bytes* w) {
+  const Words even = And(codes, 0x0f0f0f0f);
+  const Words odd = And(ShiftRight(codes, 4), 0x0f0f0f0f);
+  w[pair] = AsBytes(JoinLow(even, odd));
+  w[pair + 2] = AsBytes(JoinHigh(even, odd));
 }
 
 // Signs of 8 with an even number of negative ones: bits 25, 27, 29 and 31 (element 7 of point 0, 1,
@@ -31,27 +52,33 @@ LLM_SIMD Words SpareBits(Words stored) {
   return And(Or(a, ShiftRight(a, 2)), 0x0f);
 }
 
-// The steps of point n of 8 elements: its codes.
-LLM_SIMD void UnpackPoint(Words point, int n, Bytes* w) {
-  w[2 * n] = ShiftRightAnd<0>(AsBytes(point), 0x0f);
-  w[2 * n + 1] = ShiftRightAnd<4>(AsBytes(point), 0x0f);
+template <int kZero, int... steps>
+LLM_SIMD void ApplySigns(Bytes signs, Bytes* w, std::integer_sequence<int, steps...>) {
+  ((w[steps] = MirrorWhere<steps>(signs, 2 * kZero, w[steps])), ...);
 }
 
-// Magnitudes become quants around a zero point of `zero`.
-template <int... steps>
-LLM_SIMD void ApplySigns(int zero, Bytes signs, Bytes* w, std::integer_sequence<int, steps...>) {
-  ((w[steps] = SignedAround<steps>(zero, w[steps], signs)), ...);
+// Codes become magnitudes, and those quants around the zero point (which `values` hold, too).
+template <int kZero>
+LLM_SIMD void FinishMagnitudes(const SixteenBytes& values, Bytes signs, Bytes* w) {
+  for (int s = 0; s < kGroupSteps; ++s) w[s] = Lookup(values.v, w[s]);
+  ApplySigns<kZero>(signs, w, Steps());
 }
 
-constexpr SixteenBytes kIq2Bytes = {{8, 25, 43}};
+template <int kCount>
+consteval SixteenBytes MagnitudesAround(int zero, const int8_t (&values)[kCount]) {
+  SixteenBytes r = {};
+  for (int i = 0; i < kCount; ++i) r.v[i] = static_cast<uint8_t>(zero + values[i]);
+  return r;
+}
+
+constexpr int kIqZero = 64;  // of IQ2 and IQ3_XXS, whose magnitudes are at most 62
+constexpr SixteenBytes kIq2Bytes = MagnitudesAround(kIqZero, kIq2Values);
+constexpr SixteenBytes kIq3XxsBytes = MagnitudesAround(kIqZero, kIq3XxsValues);
+constexpr SixteenBytes kIq3SBytes = MagnitudesAround(16, {1, 3, 5, 7, 9, 11, 13, 15});
 
 struct Iq2Quants {
   static constexpr int kMaxQuant = 127;
-  static constexpr int kZero = 64;
-  LLM_SIMD void Finish(Bytes signs, Bytes* w) {
-    for (int s = 0; s < kGroupSteps; ++s) w[s] = Lookup(kIq2Bytes.v, w[s]);
-    ApplySigns(kZero, signs, w, Steps());
-  }
+  static constexpr int kZero = kIqZero;
 };
 
 // The scale of the group in the signs' spare bits.
@@ -62,9 +89,11 @@ struct Iq2XxsQuants : Iq2Quants {
   }
   LLM_SIMD void Unpack(const uint8_t* group, int row, Bytes* w) {
     const Words points = AsWords(LoadBytes(group + row * kStepCols));
-    for (int n = 0; n < 4; ++n)
-      UnpackPoint(Gather(kIq2XxsGrid, PointIndex(points, n, SetWords(0))), n, w);
-    Finish(RestoreSigns(Signs(group, row)), w);
+    for (int pair = 0; pair < 2; ++pair) {
+      const Words index = And(ShiftRight(points, 8 * pair), 0x00ff00ff);
+      UnpackPointsOf8(LookupPairs<256>(kIq2XxsGrid, index), pair, w);
+    }
+    FinishMagnitudes<kZero>(kIq2Bytes, RestoreSigns(Signs(group, row)), w);
   }
 };
 
@@ -74,11 +103,13 @@ struct Iq2XsQuants : Iq2Quants {
   LLM_SIMD void Unpack(const uint8_t* group, int row, Bytes* w) {
     const Words points = AsWords(LoadBytes(group + row * kStepCols));
     const Words signs = AsWords(LoadBytes(group + kStepBytes + row * kStepCols));
-    for (int n = 0; n < 4; ++n) {
-      const Words high = And(ShiftRight(signs, 17 + 2 * n), 0x100);
-      UnpackPoint(Gather(kIq2XsGrid, PointIndex(points, n, high)), n, w);
+    for (int pair = 0; pair < 2; ++pair) {
+      const Words low = And(ShiftRight(signs, 17 + 2 * pair), 0x100);
+      const Words high = And(ShiftRight(signs, 5 + 2 * pair), 0x01000000);
+      const Words index = PairIndex(points, pair, low, high);
+      UnpackPointsOf8(LookupPairs<512>(kIq2XsGrid, index), pair, w);
     }
-    Finish(RestoreSigns(signs), w);
+    FinishMagnitudes<kZero>(kIq2Bytes, RestoreSigns(signs), w);
   }
 };
 
@@ -87,19 +118,22 @@ struct Iq2SQuants : Iq2Quants {
   static constexpr int kGroupBytes = 2 * kStepBytes + kPackTileRows;
   LLM_SIMD void Unpack(const uint8_t* group, int row, Bytes* w) {
     const Words points = AsWords(LoadBytes(group + row * kStepCols));
-    const Words highs = LoadByteWords(group + 2 * kStepBytes + row);
-    for (int n = 0; n < 4; ++n) {
-      const Words high = And(ShiftLeft(highs, 8 - 2 * n), 0x300);
-      UnpackPoint(Gather(kIq2SGrid, PointIndex(points, n, high)), n, w);
+    const Words tops = LoadByteWords(group + 2 * kStepBytes + row);
+    for (int pair = 0; pair < 2; ++pair) {
+      const Words low = And(ShiftLeft(tops, 8 - 2 * pair), 0x300);
+      const Words high = And(ShiftLeft(tops, 20 - 2 * pair), 0x03000000);
+      const Words index = PairIndex(points, pair, low, high);
+      UnpackPointsOf8(LookupPairs<1024>(kIq2SGrid, index), pair, w);
     }
-    Finish(LoadBytes(group + kStepBytes + row * kStepCols), w);
+    const Bytes signs = LoadBytes(group + kStepBytes + row * kStepCols);
+    FinishMagnitudes<kZero>(kIq2Bytes, signs, w);
   }
 };
 
 // A point a step. The scale of the group in the signs' spare bits.
 struct Iq3XxsQuants {
   static constexpr int kMaxQuant = 127;
-  static constexpr int kZero = 64;
+  static constexpr int kZero = kIqZero;
   static constexpr int kGroupBytes = 3 * kStepBytes;
   LLM_SIMD Words Signs(const uint8_t* group, int row) {
     return AsWords(LoadBytes(group + 2 * kStepBytes + row * kStepCols));
@@ -107,11 +141,12 @@ struct Iq3XxsQuants {
   LLM_SIMD void Unpack(const uint8_t* group, int row, Bytes* w) {
     for (int half = 0; half < 2; ++half) {
       const Words points = AsWords(LoadBytes(group + half * kStepBytes + row * kStepCols));
-      for (int n = 0; n < 4; ++n) {
-        w[4 * half + n] = AsBytes(Gather(kIq3XxsGrid, PointIndex(points, n, SetWords(0))));
+      for (int pair = 0; pair < 2; ++pair) {
+        const Words index = And(ShiftRight(points, 8 * pair), 0x00ff00ff);
+        UnpackPointsOf4(LookupPairs<256>(kIq3XxsGrid, index), pair, w + 4 * half);
       }
     }
-    ApplySigns(kZero, RestoreSigns(Signs(group, row)), w, Steps());
+    FinishMagnitudes<kZero>(kIq3XxsBytes, RestoreSigns(Signs(group, row)), w);
   }
 };
 
@@ -121,15 +156,18 @@ struct Iq3SQuants {
   static constexpr int kZero = 16;
   static constexpr int kGroupBytes = 3 * kStepBytes + kPackTileRows;
   LLM_SIMD void Unpack(const uint8_t* group, int row, Bytes* w) {
-    const Words highs = LoadByteWords(group + 3 * kStepBytes + row);
+    const Words tops = LoadByteWords(group + 3 * kStepBytes + row);
     for (int half = 0; half < 2; ++half) {
       const Words points = AsWords(LoadBytes(group + half * kStepBytes + row * kStepCols));
-      for (int n = 0; n < 4; ++n) {
-        const Words high = And(ShiftLeft(highs, 8 - 4 * half - n), 0x100);
-        w[4 * half + n] = AsBytes(Gather(kIq3SGrid, PointIndex(points, n, high)));
+      for (int pair = 0; pair < 2; ++pair) {
+        const Words low = And(ShiftLeft(tops, 8 - 4 * half - pair), 0x100);
+        const Words high = And(ShiftLeft(tops, 22 - 4 * half - pair), 0x01000000);
+        const Words index = PairIndex(points, pair, low, high);
+        UnpackPointsOf4(LookupPairs<512>(kIq3SGrid, index), pair, w + 4 * half);
       }
     }
-    ApplySigns(kZero, LoadBytes(group + 2 * kStepBytes + row * kStepCols), w, Steps());
+    const Bytes signs = LoadBytes(group + 2 * kStepBytes + row * kStepCols);
+    FinishMagnitudes<kZero>(kIq3SBytes, signs, w);
   }
 };
 
@@ -147,9 +185,13 @@ struct Iq1Quants {
   LLM_SIMD void Unpack(const uint8_t* group, int row, Bytes* w) {
     const Words points = AsWords(LoadBytes(group + row * kStepCols));
     const Words shorts = Shorts(group, row);
+    for (int pair = 0; pair < 2; ++pair) {
+      const Words low = And(ShiftLeft(shorts, 8 - kWidth * pair), 0x700);
+      const Words high = And(ShiftLeft(shorts, 24 - kWidth * (pair + 2)), 0x07000000);
+      const Words index = PairIndex(points, pair, low, high);
+      UnpackPointsOf8(LookupPairs<2048>(kIq1Grid, index), pair, w);
+    }
     for (int n = 0; n < 4; ++n) {
-      const Words high = And(ShiftLeft(ShiftRight(shorts, kWidth * n), 8), 0x700);
-      UnpackPoint(Gather(kIq1Grid, PointIndex(points, n, high)), n, w);
       const int down_bit = kWidth == 4 ? 4 * n + 3 : 15;
       const Words down = And(ShiftRight(shorts, down_bit), 1);
       const Bytes up = AsBytes(And(Sub(down, SetWords(1)), 0x02020202));

@@ -29,7 +29,7 @@ struct IQ1_S {
     const float scale_f32 = F16ToF32(scale);
     for (int i = 0; i < kBlockSize; ++i) {
       const float group = scale_f32 * static_cast<float>(2 * GroupScale(i / 32) + 1);
-      const int ternary = GridCode(kIq1Grid[Point(i / 8)], i % 8) - 1;
+      const int ternary = CodeOf8(kIq1Grid[Point(i / 8)], i % 8) - 1;
       dst[i] = group * (static_cast<float>(ternary) + (Down(i / 8) ? -0.125f : 0.125f));
     }
   }

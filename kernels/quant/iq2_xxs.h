@@ -29,7 +29,7 @@ struct IQ2_XXS {
     const float scale_f32 = F16ToF32(scale);
     for (int i = 0; i < kBlockSize; ++i) {
       const float group = scale_f32 * (0.5f + static_cast<float>(GroupScale(i / 32))) * 0.25f;
-      const int magnitude = kIq2Values[GridCode(kIq2XxsGrid[Point(i / 8)], i % 8)];
+      const int magnitude = kIq2Values[CodeOf8(kIq2XxsGrid[Point(i / 8)], i % 8)];
       dst[i] = group * static_cast<float>(WithSign(magnitude, Signs(i / 8), i % 8));
     }
   }

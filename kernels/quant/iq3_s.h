@@ -29,7 +29,7 @@ struct IQ3_S {
     const float scale_f32 = F16ToF32(scale);
     for (int i = 0; i < kBlockSize; ++i) {
       const float group = scale_f32 * static_cast<float>(2 * GroupScale(i / 32) + 1);
-      const int magnitude = GridByte(kIq3SGrid[Point(i / 4)], i % 4);
+      const int magnitude = 2 * CodeOf4(kIq3SGrid[Point(i / 4)], i % 4) + 1;
       dst[i] = group * static_cast<float>(WithSign(magnitude, Signs(i / 8), i % 8));
     }
   }

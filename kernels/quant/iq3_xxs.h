@@ -27,7 +27,7 @@ struct IQ3_XXS {
     const float scale_f32 = F16ToF32(scale);
     for (int i = 0; i < kBlockSize; ++i) {
       const float group = scale_f32 * (0.5f + static_cast<float>(GroupScale(i / 32))) * 0.5f;
-      const int magnitude = GridByte(kIq3XxsGrid[Point(i / 4)], i % 4);
+      const int magnitude = kIq3XxsValues[CodeOf4(kIq3XxsGrid[Point(i / 4)], i % 4)];
       dst[i] = group * static_cast<float>(WithSign(magnitude, Signs(i / 8), i % 8));
     }
   }
