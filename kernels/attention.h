@@ -32,9 +32,11 @@ struct AttentionParams {
   const int32_t* block_table = nullptr;    // [sequences, max_blocks]
   int64_t max_blocks = 0;
   KvLayerView kv;
-  float scale = 0;                 // multiplies q k
-  int window = 0;                  // 0: none
-  float soft_cap = 0;              // 0: none; else cap * tanh(score / cap)
+  float scale = 0;     // multiplies q k
+  int window = 0;      // 0: none
+  float soft_cap = 0;  // 0: none; else cap * tanh(score / cap)
+  // A score of each head that takes its share of the softmax and adds no value (gpt-oss).
+  const float* sinks = nullptr;    // [num_heads] or null
   Activations output;              // [tokens, num_heads * head_dim]
   std::byte* workspace = nullptr;  // attention_workspace_bytes() long, 64-byte aligned
   size_t workspace_bytes = 0;

@@ -116,9 +116,12 @@ absl::Status CheckRmsNorm(const RmsNormParams& params) {
 
 absl::Status CheckGate(const GateParams& params) {
   LLM_RETURN_IF_ERROR(CheckActivations("gate", params.output));
-  if (params.activation != GateActivation::kSilu &&
-      params.activation != GateActivation::kGeluTanh) {
-    return Invalid("gate: unknown activation ", static_cast<int32_t>(params.activation));
+  const int32_t activation = static_cast<int32_t>(params.activation);
+  if (activation < 0 || activation > static_cast<int32_t>(GateActivation::kClampedSwiglu)) {
+    return Invalid("gate: unknown activation ", activation);
+  }
+  if (params.activation == GateActivation::kClampedSwiglu && !(params.limit > 0)) {
+    return Invalid("gate: limit ", params.limit);
   }
   if (params.gate == nullptr || params.up == nullptr) return Invalid("gate: gate or up is null");
   if (params.input_stride < params.output.cols) {

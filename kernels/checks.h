@@ -11,7 +11,8 @@
 
 namespace llm {
 
-inline constexpr int kMaxHeadDim = 512;  // bounds the stack of kernels
+inline constexpr int kMaxHeadDim = 576;   // DeepSeek's latent keys; bounds the stack of kernels
+inline constexpr int kMaxExperts = 1024;  // likewise
 
 // At least one form, and quants only complete and in whole groups. `op` starts the message.
 absl::Status CheckActivations(const char* op, const Activations& activations);
@@ -25,6 +26,14 @@ absl::Status CheckRopeTable(const RopeTableParams& params);
 absl::Status CheckRopeKvWrite(const RopeKvWriteParams& params);
 absl::Status CheckAttention(const AttentionParams& params);
 absl::Status CheckRowStats(const RowStatsParams& params);
+absl::Status CheckRouterRule(const RouterRule& rule);
+absl::Status CheckMoeRoute(const MoeRouteParams& params);
+absl::Status CheckMoeGather(const MoeGatherParams& params);
+absl::Status CheckMoeCombine(const MoeCombineParams& params);
+absl::Status CheckExpertLinear(const ExpertLinearParams& params);
+absl::Status CheckCopyBlocks(const CopyBlocksParams& params);
+absl::Status CheckQuantize(const QuantizeParams& params);
+absl::Status CheckSoftCap(const SoftCapParams& params);
 
 // True when `linear` multiplies int8 activations with this format if it is given them.
 bool ReadsQuants(WeightFormat format);

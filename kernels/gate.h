@@ -12,6 +12,8 @@ namespace llm {
 enum class GateActivation : int32_t {
   kSilu = 0,      // x / (1 + exp(-x))
   kGeluTanh = 1,  // 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
+  // gpt-oss: x / (1 + exp(-1.702 x)) * (up + 1) with x = min(gate, limit) and up within +- limit
+  kClampedSwiglu = 2,
 };
 
 struct GateParams {
@@ -19,6 +21,7 @@ struct GateParams {
   const float* gate = nullptr;  // [rows, cols], row stride input_stride
   const float* up = nullptr;    // [rows, cols], row stride input_stride
   int64_t input_stride = 0;     // floats
+  float limit = 0;              // of kClampedSwiglu: positive
   Activations output;           // [rows, cols]
 };
 using GateFn = absl::Status (*)(const GateParams& params, const Stream& stream);

@@ -9,12 +9,15 @@
 #include "absl/strings/string_view.h"
 #include "kernels/attention.h"
 #include "kernels/embed.h"
+#include "kernels/expert_linear.h"
 #include "kernels/gate.h"
 #include "kernels/linear.h"
+#include "kernels/moe.h"
 #include "kernels/pack.h"
 #include "kernels/rms_norm.h"
 #include "kernels/rope.h"
 #include "kernels/row_stats.h"
+#include "kernels/rows.h"
 
 namespace llm {
 
@@ -32,6 +35,13 @@ struct KernelTable {
   AttentionFn attention;
   AttentionWorkspaceFn attention_workspace_bytes;
   RowStatsFn row_stats;
+  SoftCapFn soft_cap;
+  QuantizeFn quantize;
+  CopyBlocksFn copy_blocks;
+  MoeRouteFn moe_route;
+  MoeGatherFn moe_gather;
+  MoeCombineFn moe_combine;
+  ExpertLinearFn expert_linear;
 };
 
 // What saved weights are bound to: a backend, since answers differ by it, and its layout.

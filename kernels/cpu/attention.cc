@@ -26,7 +26,7 @@ size_t PartialBytes(size_t num_rows, size_t head_dim) {
   return Align(num_rows * (head_dim + 2) * sizeof(float));
 }
 int MaxRows(int head_dim) {
-  return std::clamp(kAttentionMaxFloats / std::max(head_dim, 1), 8, kAttentionMaxRows);
+  return std::clamp(kAttentionUnitFloats / std::max(head_dim, 1), 8, kAttentionMaxRows);
 }
 static_assert(8 * kMaxHeadDim <= kAttentionMaxFloats);
 size_t WorkerBytes(int head_dim) {
@@ -101,6 +101,7 @@ Plan::Unit Plan::Find(const int64_t* ends, int64_t unit) const {
       .window = p_.window,
       .scale = p_.scale,
       .soft_cap = p_.soft_cap,
+      .sinks = p_.sinks != nullptr ? p_.sinks + kv_head * group() : nullptr,
       .head_dim = layout.head_dim,
       .blocks = p_.block_table + static_cast<int64_t>(sequence) * p_.max_blocks,
       .base = p_.kv.base + static_cast<size_t>(kv_head) * layout.head_bytes(),

@@ -20,7 +20,8 @@ struct AttentionBlock {
   int first_position;  // of query token 0
   int window;          // 0: none
   float scale;
-  float soft_cap;  // 0: none
+  float soft_cap;      // 0: none
+  const float* sinks;  // of row r: [r % group]; null: none
   int head_dim;
 
   const int32_t* blocks;  // of the sequence
@@ -40,12 +41,14 @@ struct AttentionBlock {
 };
 
 inline constexpr int kAttentionMaxRows = 64;
-// Rows of a block times head_dim: their values, and their queries, fit in a third of an L1 cache.
-inline constexpr int kAttentionMaxFloats = 4096;
+// Rows of a block times head_dim: their values, and their queries, fit in a third of an L1 cache
+// (or are 8 rows of the largest head).
+inline constexpr int kAttentionUnitFloats = 4096;
+inline constexpr int kAttentionMaxFloats = 4608;
 // kAttentionSplit and kMaxHeadDim, whose headers would pull Abseil into the sources of an
 // instruction set.
 inline constexpr int kAttentionSplitKeys = 512;
-inline constexpr int kAttentionMaxHeadDim = 512;
+inline constexpr int kAttentionMaxHeadDim = 576;
 
 // What a split gives, for each row: the largest score, the sum of exp(score - max), the values
 // weighted alike. Rows that see no key of the split hold nothing.

@@ -12,6 +12,19 @@ LLM_SIMD bool SeesSplit(const AttentionBlock& b, int row, int split) {
          b.FirstKey(row) < (split + 1) * kAttentionSplitKeys;
 }
 
+// What the values of a row are multiplied with, then divided by.
+struct Weighting {
+  F32x16 factor;
+  F32x16 sum;
+};
+
+// The sink joins last, as if it were a split of one key without a value.
+LLM_SIMD Weighting AddSink(float sink, float max, F32x16 sum) {
+  const float larger = max > sink ? max : sink;
+  const F32x16 keep = Exp(Set(max - larger));
+  return {keep, Fma(sum, keep, Exp(Set(sink - larger)))};
+}
+
 }  // namespace
 
 void MergeSplit(const AttentionBlock& b, int split, const AttentionPartial& part,
@@ -46,9 +59,16 @@ void FinishAttention(const AttentionBlock& b, const AttentionPartial& merged,
     const int64_t at =
         first_element + (index / b.group) * out.cols + (index % b.group) * b.head_dim;
     const float* values = merged.values + static_cast<int64_t>(r) * b.head_dim;
-    const F32x16 sum = Set(merged.sum[r]);
+    F32x16 sum = Set(merged.sum[r]);
+    F32x16 factor = Set(1.0f);
+    if (b.sinks != nullptr) {
+      const Weighting weighting = AddSink(b.sinks[index % b.group], merged.max[r], sum);
+      factor = weighting.factor;
+      sum = weighting.sum;
+    }
     for (int d = 0; d < b.head_dim; d += 32) {
-      const Columns32 c = LoadColumns(values, d, b.head_dim);
+      Columns32 c = LoadColumns(values, d, b.head_dim);
+      c = {Mul(c.a, factor), Mul(c.b, factor)};
       StoreResults(out, at + d, CountColumns(d, b.head_dim), Div(c.a, sum), Div(c.b, sum));
     }
   }

@@ -17,6 +17,12 @@ namespace cpu {
 absl::Status RmsNorm(const IsaKernels& isa, const RmsNormParams& params, const Stream& stream);
 absl::Status Gate(const IsaKernels& isa, const GateParams& params, const Stream& stream);
 absl::Status RowStats(const IsaKernels& isa, const RowStatsParams& params, const Stream& stream);
+absl::Status SoftCap(const IsaKernels& isa, const SoftCapParams& params, const Stream& stream);
+absl::Status Quantize(const IsaKernels& isa, const QuantizeParams& params, const Stream& stream);
+absl::Status MoeCombine(const IsaKernels& isa, const MoeCombineParams& params,
+                        const Stream& stream);
+absl::Status ExpertLinear(const IsaKernels& isa, const ExpertLinearParams& params,
+                          const Stream& stream);
 absl::Status RopeKvWrite(const IsaKernels& isa, const RopeKvWriteParams& params,
                          const Stream& stream);
 absl::Status Attention(const IsaKernels& isa, const AttentionParams& params, const Stream& stream);

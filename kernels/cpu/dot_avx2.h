@@ -98,6 +98,8 @@ LLM_SIMD Words JoinLow(Words a, Words b) {
 LLM_SIMD Words JoinHigh(Words a, Words b) {
   return {_mm256_blend_epi16(_mm256_srli_epi32(a.v, 16), b.v, 0xaa)};
 }
+// The bits of each lane as an f32.
+LLM_SIMD Floats AsFloats(Words a) { return {_mm256_castsi256_ps(a.v)}; }
 // The low half of each lane as an f16. REQUIRES: the high half is 0.
 LLM_SIMD Floats HalvesOf(Words a) {
   const __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(a.v, a.v), 0xd8);

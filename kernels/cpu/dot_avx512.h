@@ -113,6 +113,8 @@ LLM_SIMD Words JoinLow(Words a, Words b) {
 LLM_SIMD Words JoinHigh(Words a, Words b) {
   return {_mm512_mask_blend_epi16(0xaaaaaaaa, _mm512_srli_epi32(a.v, 16), b.v)};
 }
+// The bits of each lane as an f32.
+LLM_SIMD Floats AsFloats(Words a) { return {_mm512_castsi512_ps(a.v)}; }
 // The low half of each lane as an f16.
 LLM_SIMD Floats HalvesOf(Words a) { return {_mm512_cvtph_ps(_mm512_cvtepi32_epi16(a.v))}; }
 

@@ -154,6 +154,12 @@ LLM_SIMD Words LookupPairs(const uint16_t* table, Words index) {
 // The low, or high, halves of the lanes of a and of b.
 LLM_SIMD Words JoinLow(Words a, Words b) { return Or(And(a, 0xffff), ShiftLeft(b, 16)); }
 LLM_SIMD Words JoinHigh(Words a, Words b) { return Or(ShiftRight(a, 16), And(b, -0x10000)); }
+// The bits of each lane as an f32.
+LLM_SIMD Floats AsFloats(Words a) {
+  Floats r;
+  std::memcpy(r.v, a.v, sizeof(r.v));
+  return r;
+}
 // The low half of each lane as an f16.
 LLM_SIMD Floats HalvesOf(Words a) {
   Floats r;

@@ -9,6 +9,8 @@ namespace llm::LLM_CPU_ISA {
 // Defined in <op>_kernel.cc.
 void RmsNormRow(const RmsNormInput& input, const Activations& output, int64_t row);
 void GateRow(const GateInput& input, const Activations& output, int64_t row);
+void SoftCapRow(float* values, int64_t cols, float cap);
+void CombineRow(const CombineInput& input, float* out, int64_t cols);
 RowPart RowStatsPart(const float* x, int n);
 void RopeKvWriteOneToken(const RopeKvWriteToken& t);
 void AttendSplit(const AttentionBlock& b, int split, const AttentionPartial& out);
@@ -25,6 +27,8 @@ const IsaKernels& Kernels() {
       .name = LLM_CPU_STRING(LLM_CPU_ISA),
       .rms_norm_row = RmsNormRow,
       .gate_row = GateRow,
+      .soft_cap_row = SoftCapRow,
+      .combine_row = CombineRow,
       .row_stats_part = RowStatsPart,
       .rope_kv_write_token = RopeKvWriteOneToken,
       .attend_split = AttendSplit,

@@ -17,6 +17,8 @@ struct IsaKernels {
 
   void (*rms_norm_row)(const RmsNormInput& input, const Activations& output, int64_t row);
   void (*gate_row)(const GateInput& input, const Activations& output, int64_t row);
+  void (*soft_cap_row)(float* values, int64_t cols, float cap);
+  void (*combine_row)(const CombineInput& input, float* out, int64_t cols);
   RowPart (*row_stats_part)(const float* logits, int count);
   void (*rope_kv_write_token)(const RopeKvWriteToken& token);
 

@@ -3,6 +3,7 @@
 
 #include "kernels/checks.h"
 #include "kernels/cpu/cpu_kernels.h"
+#include "kernels/cpu/linear_chunk.h"
 #include "kernels/cpu/linear_kernel.h"
 #include "kernels/cpu/weight_tiles.h"
 #include "kernels/parallel.h"
@@ -59,9 +60,27 @@ Split ChooseSplit(const LinearParams& params, int num_workers) {
   return split;
 }
 
-// Tiles [begin, end) of one output for the rows from `row` on.
-void RunOutput(const IsaKernels& isa, const Activations& a, const LinearOutput& output, int64_t row,
-               int64_t num_rows, int64_t begin, int64_t end) {
+void RunTask(const IsaKernels& isa, const LinearParams& params, const Split& split, int64_t index) {
+  // Row blocks of one chunk follow each other.
+  const int64_t row = index % split.num_row_blocks * split.block_rows;
+  const int64_t num_rows = std::min(split.block_rows, params.activations.rows - row);
+  const int64_t chunk = index / split.num_row_blocks;
+  const int64_t chunk_begin = split.ChunkBegin(chunk);
+  const int64_t chunk_end = split.ChunkBegin(chunk + 1);
+  int64_t output_begin = 0;
+  for (const LinearOutput& output : params.outputs) {
+    const int64_t num_tiles = NumTiles(output);
+    const int64_t begin = std::max<int64_t>(chunk_begin - output_begin, 0);
+    const int64_t end = std::min(chunk_end - output_begin, num_tiles);
+    if (begin < end) RunLinearTiles(isa, params.activations, output, row, num_rows, begin, end);
+    output_begin += num_tiles;
+  }
+}
+
+}  // namespace
+
+void RunLinearTiles(const IsaKernels& isa, const Activations& a, const LinearOutput& output,
+                    int64_t row, int64_t num_rows, int64_t begin, int64_t end) {
   const PackedWeight& weight = output.weight;
   const bool quantised = a.quants != nullptr && ReadsQuants(weight.format);
   const TileShape shape = GetTileShape(weight.format, weight.cols);
@@ -85,25 +104,6 @@ void RunOutput(const IsaKernels& isa, const Activations& a, const LinearOutput& 
   task.out_stride = output.out_stride;
   (quantised ? isa.linear_int8 : isa.linear_f32)(weight.format)(task);
 }
-
-void RunTask(const IsaKernels& isa, const LinearParams& params, const Split& split, int64_t index) {
-  // Row blocks of one chunk follow each other.
-  const int64_t row = index % split.num_row_blocks * split.block_rows;
-  const int64_t num_rows = std::min(split.block_rows, params.activations.rows - row);
-  const int64_t chunk = index / split.num_row_blocks;
-  const int64_t chunk_begin = split.ChunkBegin(chunk);
-  const int64_t chunk_end = split.ChunkBegin(chunk + 1);
-  int64_t output_begin = 0;
-  for (const LinearOutput& output : params.outputs) {
-    const int64_t num_tiles = NumTiles(output);
-    const int64_t begin = std::max<int64_t>(chunk_begin - output_begin, 0);
-    const int64_t end = std::min(chunk_end - output_begin, num_tiles);
-    if (begin < end) RunOutput(isa, params.activations, output, row, num_rows, begin, end);
-    output_begin += num_tiles;
-  }
-}
-
-}  // namespace
 
 absl::Status Linear(const IsaKernels& isa, const LinearParams& params, const Stream& stream) {
   LLM_RETURN_IF_ERROR(CheckLinear(params));

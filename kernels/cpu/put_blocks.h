@@ -119,6 +119,12 @@ inline void Put(const TileLane& lane, int64_t index, const Q1_0& block) {
   lane.PutHalf(index * kHalfRow, block.scale);
 }
 
+// The exponent is stored as that of half the scale; scales below 2^-126 become 0.
+inline void Put(const TileLane& lane, int64_t index, const MXFP4& block) {
+  PutGroups<4>(lane, index, block);
+  lane.PutByte(index * kPackTileRows, 0, block.exponent < 2 ? 0 : block.exponent - 1);
+}
+
 inline void Put(const TileLane& lane, int64_t index, const NVFP4& block) {
   PutGroups<4>(lane, index, block);
   for (int g = 0; g < 4; ++g) lane.PutByte(index * 4 * kPackTileRows, g, block.ScaleCode(g));

@@ -1,4 +1,4 @@
-// One row of the row-wise ops: rms_norm, gate, row_stats.
+// One row of the row-wise ops: rms_norm, gate, moe_combine, row_stats.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,22 @@ struct RmsNormInput {
   float eps;
 };
 
+enum class GateKind { kSilu, kGelu, kClampedSwiglu };
+
 struct GateInput {
-  bool gelu;          // else SiLU
+  GateKind kind;
+  float limit;        // of kClampedSwiglu
   const float* gate;  // of this row
   const float* up;
+};
+
+// Of one token.
+struct CombineInput {
+  const float* input;    // of all rows, `cols` apart
+  const float* weights;  // [num_experts]
+  const int32_t* rows;   // [num_experts]
+  int num_experts;
+  const float* shared;  // [cols] or null
 };
 
 // The largest logit of one part of a row and the sum of exponentials relative to it.

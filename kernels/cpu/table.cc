@@ -31,6 +31,14 @@ const KernelTable& Table() {
       .attention = Bind<kIsa, cpu::Attention, AttentionParams>,
       .attention_workspace_bytes = cpu::AttentionWorkspaceBytes,
       .row_stats = Bind<kIsa, cpu::RowStats, RowStatsParams>,
+      .soft_cap = Bind<kIsa, cpu::SoftCap, SoftCapParams>,
+      .quantize = Bind<kIsa, cpu::Quantize, QuantizeParams>,
+      // Plain copies.
+      .copy_blocks = ReferenceCopyBlocks,
+      .moe_route = ReferenceMoeRoute,
+      .moe_gather = ReferenceMoeGather,
+      .moe_combine = Bind<kIsa, cpu::MoeCombine, MoeCombineParams>,
+      .expert_linear = Bind<kIsa, cpu::ExpertLinear, ExpertLinearParams>,
   };
   return table;
 }

@@ -6,8 +6,8 @@
 
 #include <utility>
 
+#include "kernels/quant/e2m1.h"
 #include "kernels/quant/iq4_values.h"
-#include "kernels/quant/nvfp4.h"
 
 namespace llm::LLM_CPU_ISA {
 
@@ -97,9 +97,9 @@ struct Iq4Quants : BitQuants<4> {
   }
 };
 
-// NVFP4: 4 bits name a value around a zero point of 12.
+// MXFP4, NVFP4: 4 bits name a value around a zero point of 12.
 constexpr int kFp4Zero = 12;
-constexpr SixteenBytes kFp4Bytes = Shifted(kFp4Values, kFp4Zero);
+constexpr SixteenBytes kFp4Bytes = Shifted(kE2m1Doubled, kFp4Zero);
 struct Fp4Quants : BitQuants<4> {
   static constexpr int kZero = kFp4Zero;
   static constexpr int kMaxQuant = 31;  // 24, but a power of two lets Dot chain evenly

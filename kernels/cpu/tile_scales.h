@@ -154,6 +154,19 @@ struct Fp8Scales {
   }
 };
 
+// MXFP4: the exponent of a power of two, in a byte, for 32 columns.
+struct ExponentScales {
+  static constexpr int kCols = kTileGroup;
+  static constexpr int kBytes = kPackTileRows;
+  static constexpr int kGroup = 32;
+  static constexpr bool kHasMin = false;
+  LLM_SIMD GroupScales Scales(const uint8_t*, const uint8_t* scales, int64_t group, int row) {
+    GroupScales r;
+    r.scale[0] = AsFloats(ShiftLeft(LoadByteWords(scales + group * kPackTileRows + row), 23));
+    return r;
+  }
+};
+
 // IQ2_XS, IQ2_S: d (n + 1/2) / 4, a nibble n for each 16 columns.
 struct Iq2Scales : SuperScales<1, 1> {
   static constexpr int kGroup = 16;

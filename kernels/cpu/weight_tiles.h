@@ -17,8 +17,8 @@
 //   columns, bits 25, 27, 29 and 31 of the signs hold other things: the upper bits of the four
 //   indices (IQ2_XS) or the group's scale.
 // Scales, for 32 columns: f16 scale[16] (then f16 min[16]: Q4_1, Q5_1); NVFP4: u8 scale[2][16], one
-// each 16 columns. For 256 columns (Q1_0: 128): f16 scale[16], f16 min_scale[16] (Q4_K, Q5_K,
-// Q2_K), then for each group
+// each 16 columns; MXFP4: u8 e[16], scale 2^(e - 127). For 256 columns (Q1_0: 128): f16 scale[16],
+// f16 min_scale[16] (Q4_K, Q5_K, Q2_K), then for each group
 //   Q4_K, Q5_K: u8 scale[16], u8 min[16].   Q6_K: i8 scale[2][16].   IQ3_S: half a byte
 //   Q2_K: u8 (scale | min << 4)[2][16].   IQ2_XS, IQ2_S: u8 (scale | scale << 4)[16]
 // or, of 8 groups, 96 bytes of 6 bits each (LoadSixBits): IQ4_XS; twice for Q3_K; IQ1_M has two of

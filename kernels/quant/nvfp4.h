@@ -4,12 +4,10 @@
 
 #include <cstdint>
 
+#include "kernels/quant/e2m1.h"
 #include "src/tensor/float_convert.h"
 
 namespace llm {
-
-// Twice the values of E2M1, so that they are integers; the scale has the half.
-constexpr int8_t kFp4Values[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
 struct NVFP4 {
   static constexpr int kBlockSize = 64;
@@ -27,12 +25,12 @@ struct NVFP4 {
     return group_scales[group] == 0x7f ? 0 : group_scales[group] & 0x7f;
   }
 
-  // weight = (scale / 2) * kFp4Values[quant]
+  // weight = (scale / 2) * kE2m1Doubled[quant]
   void Decode(float* dst) const {
     for (int i = 0; i < kBlockSize; ++i) {
       // E4M3 bits seven places up are those of an f16 whose exponent bias is 8 larger.
       const float half = F16ToF32(static_cast<uint16_t>(ScaleCode(i / 16) << 7)) * 128.0f;
-      dst[i] = half * static_cast<float>(kFp4Values[Quant(i)]);
+      dst[i] = half * static_cast<float>(kE2m1Doubled[Quant(i)]);
     }
   }
 };

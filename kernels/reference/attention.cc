@@ -76,8 +76,10 @@ void AttendHead(const AttentionParams& p, const Query& query, int h, double* sco
     score = Score(p, q, FindStored(p, query, kv_head, key, false));
     max = std::max(max, score);
   }
+  const bool has_sink = p.sinks != nullptr;
+  if (has_sink) max = std::max(max, double{p.sinks[h]});
   std::array<double, kMaxHeadDim> acc{};
-  double sum = 0;
+  double sum = has_sink ? std::exp(double{p.sinks[h]} - max) : 0;
   for (int64_t key = query.first_key; key < query.end_key; ++key) {
     const double weight = std::exp(scores[key - query.first_key] - max);
     sum += weight;

@@ -12,10 +12,22 @@
 namespace llm {
 namespace {
 
-double Activate(GateActivation activation, double x) {
-  if (activation == GateActivation::kSilu) return x / (1 + std::exp(-x));
-  const double inner = std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x);
-  return 0.5 * x * (1 + std::tanh(inner));
+double Gated(const GateParams& params, double gate, double up) {
+  switch (params.activation) {
+    case GateActivation::kSilu:
+      return gate / (1 + std::exp(-gate)) * up;
+    case GateActivation::kGeluTanh: {
+      const double inner = std::sqrt(2 / std::numbers::pi) * (gate + 0.044715 * gate * gate * gate);
+      return 0.5 * gate * (1 + std::tanh(inner)) * up;
+    }
+    case GateActivation::kClampedSwiglu: {
+      const double limit = double{params.limit};
+      const double x = gate > limit ? limit : gate;  // NaN stays
+      const double clamped = up > limit ? limit : up < -limit ? -limit : up;
+      return x / (1 + std::exp(-1.702 * x)) * (clamped + 1);
+    }
+  }
+  return 0;
 }
 
 void GateRow(const GateParams& params, int64_t row) {
@@ -26,8 +38,7 @@ void GateRow(const GateParams& params, int64_t row) {
     const int64_t count = std::min<int64_t>(kActivationGroup, cols - col);
     float group[kActivationGroup];
     for (int64_t i = 0; i < count; ++i) {
-      group[i] = static_cast<float>(Activate(params.activation, double{gate[col + i]}) *
-                                    double{up[col + i]});
+      group[i] = static_cast<float>(Gated(params, double{gate[col + i]}, double{up[col + i]}));
     }
     ReferenceStore(params.output, row, col, group, count);
   }

@@ -7,7 +7,7 @@ namespace llm {
 
 const KernelTable& ReferenceKernels();
 
-// Its members, one per file.
+// Its members.
 absl::StatusOr<size_t> ReferencePackedBytes(WeightFormat format, int64_t rows, int64_t cols);
 absl::Status ReferencePackRows(const PackRowsParams& params);
 absl::Status ReferenceLinear(const LinearParams& params, const Stream& stream);
@@ -19,5 +19,12 @@ absl::Status ReferenceRopeKvWrite(const RopeKvWriteParams& params, const Stream&
 absl::Status ReferenceAttention(const AttentionParams& params, const Stream& stream);
 size_t ReferenceAttentionWorkspaceBytes(const AttentionShape& shape);
 absl::Status ReferenceRowStats(const RowStatsParams& params, const Stream& stream);
+absl::Status ReferenceSoftCap(const SoftCapParams& params, const Stream& stream);
+absl::Status ReferenceQuantize(const QuantizeParams& params, const Stream& stream);
+absl::Status ReferenceCopyBlocks(const CopyBlocksParams& params, const Stream& stream);
+absl::Status ReferenceMoeRoute(const MoeRouteParams& params, const Stream& stream);
+absl::Status ReferenceMoeGather(const MoeGatherParams& params, const Stream& stream);
+absl::Status ReferenceMoeCombine(const MoeCombineParams& params, const Stream& stream);
+absl::Status ReferenceExpertLinear(const ExpertLinearParams& params, const Stream& stream);
 
 }  // namespace llm

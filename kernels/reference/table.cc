@@ -18,6 +18,13 @@ const KernelTable& ReferenceKernels() {
       .attention = ReferenceAttention,
       .attention_workspace_bytes = ReferenceAttentionWorkspaceBytes,
       .row_stats = ReferenceRowStats,
+      .soft_cap = ReferenceSoftCap,
+      .quantize = ReferenceQuantize,
+      .copy_blocks = ReferenceCopyBlocks,
+      .moe_route = ReferenceMoeRoute,
+      .moe_gather = ReferenceMoeGather,
+      .moe_combine = ReferenceMoeCombine,
+      .expert_linear = ReferenceExpertLinear,
   };
   return kTable;
 }

@@ -43,6 +43,21 @@ absl::StatusOr<ByteModel> MakeByteModel(const Model& model, const RunnerOptions&
   bytes.embedding_row_bytes = embedding / static_cast<uint64_t>(weights.embedding.rows);
   const uint64_t tables = bytes.head_bytes + (config.tied_embeddings ? 0 : embedding);
   bytes.layer_weight_bytes = weights.bytes.size() - std::min(weights.bytes.size(), tables);
+  const RouterRule& router = config.experts.router;
+  uint64_t experts = 0;
+  for (const LayerWeights& layer : weights.layers) {
+    for (const ExpertWeight* part : {&layer.experts.gate, &layer.experts.up, &layer.experts.down}) {
+      if (part->weight.rows == 0) continue;
+      LLM_ASSIGN_OR_RETURN(const uint64_t part_bytes, PackedBytes(*model.kernels, part->weight));
+      experts += part_bytes;
+    }
+  }
+  if (experts > 0) {
+    bytes.layer_weight_bytes -= std::min(bytes.layer_weight_bytes, experts);
+    bytes.num_experts = router.num_experts;
+    bytes.experts_per_token = router.experts_per_token;
+    bytes.expert_bytes = experts / static_cast<uint64_t>(router.num_experts);
+  }
   const size_t block_bytes = MakeKvLayout(config, options).block_bytes();
   for (const KvGroupSpec& group : config.kv_groups) {
     bytes.groups.push_back({group.window, uint64_t{block_bytes * group.layers.size()} /

@@ -62,12 +62,14 @@ absl::StatusOr<std::unique_ptr<Scheduler>> MakeScheduler(const EnginePlan& plan,
   return Scheduler::Create(scheduler);
 }
 
-EngineOptions MakeEngineOptions(const EnginePlan& plan, const OpenOptions& options) {
+EngineOptions MakeEngineOptions(const EnginePlan& plan, const ModelConfig& config,
+                                const OpenOptions& options) {
   EngineOptions engine;
   engine.max_step_tokens = plan.runner.max_step_tokens;
   engine.step_ns = plan.step_ns;
   engine.token_gap_target_ns = options.token_gap_target_ns;
   engine.max_context_tokens = plan.max_context_tokens;
+  engine.long_rope_above = config.long_rope_above;
   if (options.max_queued_requests != 0) engine.bounds.max_requests = options.max_queued_requests;
   if (options.max_queued_tokens != 0) {
     engine.bounds.max_tokens =
@@ -124,7 +126,7 @@ absl::StatusOr<std::unique_ptr<Engine>> OpenEngine(const std::shared_ptr<const L
                       plan.workspace_bytes, " bytes, context ", plan.max_context_tokens,
                       ", sequences ", plan.runner.max_sequences, ", step budget ",
                       plan.step_ns != 0 ? "up to " : "", plan.runner.max_step_tokens);
-  return Engine::Create(std::move(parts), MakeEngineOptions(plan, options));
+  return Engine::Create(std::move(parts), MakeEngineOptions(plan, weights.config, options));
 }
 
 }  // namespace llm

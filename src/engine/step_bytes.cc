@@ -2,13 +2,25 @@
 #include "src/engine/step_bytes.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace llm {
+namespace {
+
+uint64_t ExpertBytes(const ByteModel& model, int64_t num_tokens) {
+  if (model.num_experts == 0) return 0;
+  const double missed = 1.0 - static_cast<double>(model.experts_per_token) / model.num_experts;
+  const double read = model.num_experts * (1.0 - std::pow(missed, static_cast<double>(num_tokens)));
+  return static_cast<uint64_t>(read * static_cast<double>(model.expert_bytes));
+}
+
+}  // namespace
 
 StepBytes PredictBytes(const ByteModel& model, const StepPlan& plan) {
   StepBytes bytes;
   bytes.weights_read =
       model.layer_weight_bytes + static_cast<uint64_t>(plan.num_tokens) * model.embedding_row_bytes;
+  bytes.weights_read += ExpertBytes(model, plan.num_tokens);
   bool wants_logits = false;
   for (const ScheduledChunk& chunk : plan.chunks) {
     wants_logits |= chunk.num_logits > 0;

@@ -10,7 +10,10 @@ namespace llm {
 
 // Bytes of a model's parts; all 0 where nobody knows (scripted runners).
 struct ByteModel {
-  uint64_t layer_weight_bytes = 0;   // all layers and norms: read once a step
+  uint64_t layer_weight_bytes = 0;  // all layers and norms but experts: read once a step
+  uint64_t expert_bytes = 0;        // of one expert, in all layers that have experts
+  int num_experts = 0;
+  int experts_per_token = 0;
   uint64_t head_bytes = 0;           // read once by a step that wants logits
   uint64_t embedding_row_bytes = 0;  // read for each token
   struct Group {
@@ -27,7 +30,8 @@ struct StepBytes {
 };
 
 // A chunk reads each key and value that one of its queries sees once, and writes its own.
-// Activations are left out: they are small and stay in the processor's caches.
+// Activations are left out: they are small and stay in the processor's caches. Experts are counted
+// as if tokens chose among them evenly.
 StepBytes PredictBytes(const ByteModel& model, const StepPlan& plan);
 
 }  // namespace llm

@@ -15,8 +15,8 @@ struct TensorTypeName {
 };
 
 constexpr TensorTypeName kUnreadTensorTypes[] = {
-    {9, "Q8_1"}, {15, "Q8_K"}, {24, "I8"},    {25, "I16"},  {26, "I32"},
-    {27, "I64"}, {28, "F64"},  {39, "MXFP4"}, {42, "Q2_0"},
+    {9, "Q8_1"}, {15, "Q8_K"}, {24, "I8"},  {25, "I16"},
+    {26, "I32"}, {27, "I64"},  {28, "F64"}, {42, "Q2_0"},
 };
 
 const char* TensorTypeNameOrNull(uint32_t ggml_type) {

@@ -23,7 +23,8 @@ struct Batch {
       logit_rows;  // [sampled]        token indices that need logits, ascending
   absl::Span<const int32_t>
       hidden_rows;  // [rows]           token indices whose hidden state is wanted, ascending
-  absl::Span<const GroupBatch> groups;  // [kv_groups]
+  absl::Span<const int32_t> rope_variants;  // [sequences]      1: turns by the long frequencies
+  absl::Span<const GroupBatch> groups;      // [kv_groups]
 };
 
 }  // namespace llm

@@ -9,7 +9,7 @@
 namespace llm {
 
 void ConfigReader::Fail(absl::Status status) {
-  if (status_.ok()) status_ = std::move(status);
+  if (status_.ok()) status_ = std::move(status);  // OK changes nothing
 }
 
 std::string ConfigReader::Take(absl::string_view key) {
@@ -22,23 +22,29 @@ bool ConfigReader::Has(absl::string_view key) const {
   return source_.metadata().Has(FullName(key));
 }
 
-int ConfigReader::Size(absl::string_view key, int max) {
+int ConfigReader::InRange(absl::string_view key, int min, int max) {
   const std::string name = Take(key);
   const absl::StatusOr<int64_t> value = source_.metadata().GetInt(name);
   if (!value.ok()) {
     Fail(value.status());
-    return 1;
+    return min;
   }
-  if (*value < 1 || *value > max) {
+  if (*value < min || *value > max) {
     Fail(absl::InvalidArgumentError(
-        absl::StrCat("key ", name, ": expected 1 to ", max, ", file has ", *value)));
-    return 1;
+        absl::StrCat("key ", name, ": expected ", min, " to ", max, ", file has ", *value)));
+    return min;
   }
   return static_cast<int>(*value);
 }
 
+int ConfigReader::Size(absl::string_view key, int max) { return InRange(key, 1, max); }
+
 int ConfigReader::SizeOr(absl::string_view key, int max, int fallback) {
   return Has(key) ? Size(key, max) : fallback;
+}
+
+int ConfigReader::CountOr(absl::string_view key, int max, int fallback) {
+  return Has(key) ? InRange(key, 0, max) : fallback;
 }
 
 float ConfigReader::Float(absl::string_view key) {
@@ -62,6 +68,20 @@ float ConfigReader::FloatOr(absl::string_view key, float fallback) {
     return fallback;
   }
   return static_cast<float>(*value);
+}
+
+bool ConfigReader::BoolOr(absl::string_view key, bool fallback) {
+  const std::string name = Take(key);
+  if (!source_.metadata().Has(name)) return fallback;
+  const absl::StatusOr<bool> value = source_.metadata().GetBool(name);
+  if (value.ok()) return *value;
+  Fail(value.status());
+  return fallback;
+}
+
+std::vector<int64_t> ConfigReader::IntsOrNone(absl::string_view key) {
+  const absl::StatusOr<std::vector<int64_t>> values = source_.metadata().GetInts(Take(key));
+  return values.ok() ? *values : std::vector<int64_t>();
 }
 
 std::string ConfigReader::StringOr(absl::string_view key, absl::string_view fallback) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -29,9 +30,14 @@ class ConfigReader {
   // A count in [1, max]; 1 after an error. NOT_FOUND when the key is missing.
   int Size(absl::string_view key, int max);
   int SizeOr(absl::string_view key, int max, int fallback);
+  // As SizeOr, but 0 is a value too.
+  int CountOr(absl::string_view key, int max, int fallback);
   // Finite; positive unless the fallback is not.
   float Float(absl::string_view key);
   float FloatOr(absl::string_view key, float fallback);
+  bool BoolOr(absl::string_view key, bool fallback);
+  // Empty when the key is missing or, without an error, no array.
+  std::vector<int64_t> IntsOrNone(absl::string_view key);
   std::string StringOr(absl::string_view key, absl::string_view fallback);
 
   // The key changes nothing that this library computes.
@@ -45,6 +51,7 @@ class ConfigReader {
 
  private:
   std::string Take(absl::string_view key);
+  int InRange(absl::string_view key, int min, int max);
 
   const WeightSource& source_;
   const std::string prefix_;

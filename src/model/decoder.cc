@@ -10,10 +10,8 @@
 #include "src/base/thread_pool.h"
 
 namespace llm {
-namespace {
 
-template <typename FormsT>
-Activations Select(const Activations& slot, FormsT forms, int64_t rows) {
+Activations Decoder::Select(const Activations& slot, Forms forms, int64_t rows) {
   Activations result = slot;
   result.rows = rows;
   if (!forms.values) result.values = nullptr;
@@ -25,12 +23,10 @@ Activations Select(const Activations& slot, FormsT forms, int64_t rows) {
   return result;
 }
 
-LinearOutput To(const LinearWeight& linear, float* out) {
+LinearOutput Decoder::To(const LinearWeight& linear, float* out) {
   return {
       .weight = linear.weight, .bias = linear.bias, .out = out, .out_stride = linear.weight.rows};
 }
-
-}  // namespace
 
 Decoder::Decoder(const Model* model, const Stream& stream, const DecoderShape& shape,
                  DecoderWorkspace workspace)
@@ -41,10 +37,23 @@ Decoder::Decoder(const Model* model, const Stream& stream, const DecoderShape& s
       shape_(shape),
       workspace_(std::move(workspace)) {
   for (const LayerWeights& layer : model_.weights.layers) {
-    forms_.push_back({.qkv = ReadBy({&layer.q.weight, &layer.k.weight, &layer.v.weight}),
-                      .o = ReadBy({&layer.o.weight}),
-                      .gate_up = ReadBy({&layer.gate.weight, &layer.up.weight}),
-                      .down = ReadBy({&layer.down.weight})});
+    const ExpertsWeights& experts = layer.experts;
+    const bool low_rank = layer.q_a.weight.rows > 0;
+    forms_.push_back(
+        {.qkv = low_rank ? ReadBy({&layer.q_a.weight, &layer.kv_a.weight})
+                         : ReadBy({&layer.q.weight, &layer.k.weight, &layer.v.weight,
+                                   &layer.kv_a.weight}),
+         .latent_q = ReadBy({&layer.q.weight}),
+         .o = ReadBy({&layer.o.weight}),
+         .feed_forward =
+             ReadBy({&layer.gate.weight, &layer.up.weight, &experts.gate.weight, &experts.up.weight,
+                     &experts.shared_gate.weight, &experts.shared_up.weight}),
+         .down = ReadBy({&layer.down.weight}),
+         .expert_gate_up = ReadBy({&experts.gate.weight, &experts.up.weight}),
+         .expert_down = ReadBy({&experts.down.weight}),
+         .shared_gate_up = ReadBy({&experts.shared_gate.weight, &experts.shared_up.weight}),
+         .shared_down = ReadBy({&experts.shared_down.weight})});
+    if (experts.router.weight.rows > 0) forms_.back().feed_forward.values = true;
   }
   head_forms_ = ReadBy({&model_.weights.head});
 }
@@ -57,6 +66,7 @@ const Stream& Decoder::Op(const char* name) const {
 Decoder::Forms Decoder::ReadBy(std::initializer_list<const PackedWeight*> weights) const {
   Forms forms;
   for (const PackedWeight* weight : weights) {
+    if (weight->rows == 0) continue;  // the layer has no such weight
     // Formats of single elements are the float ones. Blocks of the others hold 32 or 256, so that
     // groups of 32 always fit.
     const bool integer = GetWeightFormat(weight->format).block_size > 1;
@@ -90,11 +100,33 @@ absl::Status Decoder::Forward(const Batch& batch, absl::Span<const KvLayerView> 
 
 absl::Status Decoder::RopeTables(const Batch& batch) {
   for (size_t i = 0; i < config_.ropes.size(); ++i) {
+    const RopeVariant& rope = config_.ropes[i];
+    float* table = workspace_.rope_tables[i];
+    if (!rope.long_inv_freq.empty()) {
+      LLM_RETURN_IF_ERROR(LongropeTable(batch, rope, table));
+      continue;
+    }
     LLM_RETURN_IF_ERROR(kernels_.rope_table({.positions = batch.positions,
-                                             .inv_freq = config_.ropes[i].inv_freq,
-                                             .magnitude = config_.ropes[i].magnitude,
-                                             .cos_sin = workspace_.rope_tables[i]},
+                                             .inv_freq = rope.inv_freq,
+                                             .magnitude = rope.magnitude,
+                                             .cos_sin = table},
                                             Op("rope_table")));
+  }
+  return absl::OkStatus();
+}
+
+// Each sequence turns by the frequencies that its prompt chose.
+absl::Status Decoder::LongropeTable(const Batch& batch, const RopeVariant& rope, float* table) {
+  for (size_t s = 0; s < batch.rope_variants.size(); ++s) {
+    const int32_t begin = batch.query_start[s];
+    const auto count = static_cast<size_t>(batch.query_start[s + 1] - begin);
+    const bool is_long = batch.rope_variants[s] != 0;
+    LLM_RETURN_IF_ERROR(kernels_.rope_table(
+        {.positions = batch.positions.subspan(static_cast<size_t>(begin), count),
+         .inv_freq = is_long ? rope.long_inv_freq : rope.inv_freq,
+         .magnitude = rope.magnitude,
+         .cos_sin = table + int64_t{begin} * config_.rope_dim},
+        Op("rope_table")));
   }
   return absl::OkStatus();
 }
@@ -114,8 +146,8 @@ absl::Status Decoder::Attention(size_t layer, const Batch& batch, const KvLayerV
                                          .eps = config_.norm_eps,
                                          .output = normed},
                                         Op("attention_norm")));
-  const LinearOutput qkv[] = {To(weights.q, ws.q), To(weights.k, ws.k), To(weights.v, ws.v)};
-  LLM_RETURN_IF_ERROR(kernels_.linear({.activations = normed, .outputs = qkv}, Op("qkv")));
+  const bool latent = config_.latent.rank > 0;
+  LLM_RETURN_IF_ERROR(latent ? LatentQkv(layer, rows) : PlainQkv(layer, rows));
   LLM_RETURN_IF_ERROR(
       kernels_.rope_kv_write({.q = ws.q,
                               .k = ws.k,
@@ -132,7 +164,8 @@ absl::Status Decoder::Attention(size_t layer, const Batch& batch, const KvLayerV
                               .slot_mapping = group.slot_mapping,
                               .kv = kv},
                              Op("rope_kv_write")));
-  const Activations attended = Select(ws.attended, forms_[layer].o, rows);
+  const Forms attended_forms = latent ? Forms{.values = true} : forms_[layer].o;
+  const Activations attended = Select(ws.attended, attended_forms, rows);
   LLM_RETURN_IF_ERROR(kernels_.attention({.q = ws.q,
                                           .q_stride = config_.q_size(),
                                           .num_heads = config_.num_heads,
@@ -144,37 +177,24 @@ absl::Status Decoder::Attention(size_t layer, const Batch& batch, const KvLayerV
                                           .scale = config_.attention_scale,
                                           .window = layer_config.window,
                                           .soft_cap = config_.attention_soft_cap,
+                                          .sinks = weights.sinks,
                                           .output = attended,
                                           .workspace = ws.attention,
                                           .workspace_bytes = ws.attention_bytes},
                                          Op("attention")));
+  if (latent) LLM_RETURN_IF_ERROR(LatentValues(layer, rows));
+  const Activations values = latent ? Select(ws.latent.values, forms_[layer].o, rows) : attended;
   const LinearOutput o[] = {To(weights.o, ws.update)};
-  LLM_RETURN_IF_ERROR(kernels_.linear({.activations = attended, .outputs = o}, Op("output")));
+  LLM_RETURN_IF_ERROR(kernels_.linear({.activations = values, .outputs = o}, Op("output")));
   return PostNorm(weights.post_attention_norm, rows);
 }
 
-absl::Status Decoder::FeedForward(size_t layer, int64_t rows) {
+absl::Status Decoder::PlainQkv(size_t layer, int64_t rows) {
   const LayerWeights& weights = model_.weights.layers[layer];
   const DecoderWorkspace& ws = workspace_;
-  const Activations normed = Select(ws.normed, forms_[layer].gate_up, rows);
-  LLM_RETURN_IF_ERROR(kernels_.rms_norm({.input = ws.update,
-                                         .residual = ws.residual,
-                                         .weight = weights.ffn_norm,
-                                         .eps = config_.norm_eps,
-                                         .output = normed},
-                                        Op("ffn_norm")));
-  const LinearOutput gate_up[] = {To(weights.gate, ws.gate), To(weights.up, ws.up)};
-  LLM_RETURN_IF_ERROR(kernels_.linear({.activations = normed, .outputs = gate_up}, Op("gate_up")));
-  const Activations gated = Select(ws.gated, forms_[layer].down, rows);
-  LLM_RETURN_IF_ERROR(kernels_.gate({.activation = config_.activation,
-                                     .gate = ws.gate,
-                                     .up = ws.up,
-                                     .input_stride = config_.ffn_size,
-                                     .output = gated},
-                                    Op("gate")));
-  const LinearOutput down[] = {To(weights.down, ws.update)};
-  LLM_RETURN_IF_ERROR(kernels_.linear({.activations = gated, .outputs = down}, Op("down")));
-  return PostNorm(weights.post_ffn_norm, rows);
+  const Activations normed = Select(ws.normed, forms_[layer].qkv, rows);
+  const LinearOutput qkv[] = {To(weights.q, ws.q), To(weights.k, ws.k), To(weights.v, ws.v)};
+  return kernels_.linear({.activations = normed, .outputs = qkv}, Op("qkv"));
 }
 
 absl::Status Decoder::PostNorm(const float* weight, int64_t rows) {
@@ -217,7 +237,13 @@ absl::Status Decoder::Head(const Batch& batch, float* logits) {
   if (num_logits == 0) return absl::OkStatus();
   normed = Select(ws.head_normed, head_forms_, static_cast<int64_t>(num_logits));
   const LinearOutput head[] = {To({.weight = model_.weights.head}, logits)};
-  return kernels_.linear({.activations = normed, .outputs = head}, Op("head"));
+  LLM_RETURN_IF_ERROR(kernels_.linear({.activations = normed, .outputs = head}, Op("head")));
+  if (config_.logit_soft_cap == 0) return absl::OkStatus();
+  return kernels_.soft_cap({.values = logits,
+                            .rows = static_cast<int64_t>(num_logits),
+                            .cols = config_.vocab_size,
+                            .cap = config_.logit_soft_cap},
+                           Op("soft_cap"));
 }
 
 }  // namespace llm

@@ -40,18 +40,51 @@ class Decoder {
   };
   struct LayerForms {
     Forms qkv;
+    Forms latent_q;
     Forms o;
-    Forms gate_up;
+    Forms feed_forward;  // all that read the normed input
     Forms down;
+    Forms expert_gate_up;
+    Forms expert_down;
+    Forms shared_gate_up;
+    Forms shared_down;
   };
 
+  // `slot` with the forms that are wanted, for a number of rows.
+  static Activations Select(const Activations& slot, Forms forms, int64_t rows);
+  static LinearOutput To(const LinearWeight& linear, float* out);
   // The stream, on which the next kernel is an op of this name.
   const Stream& Op(const char* name) const;
   Forms ReadBy(std::initializer_list<const PackedWeight*> weights) const;
   absl::Status RopeTables(const Batch& batch);
+  absl::Status LongropeTable(const Batch& batch, const RopeVariant& rope, float* table);
   absl::Status Attention(size_t layer, const Batch& batch, const KvLayerView& kv,
                          const float* update);
+  absl::Status PlainQkv(size_t layer, int64_t rows);
+  // Latent attention: q, k and v for the cache's form, and attended values out of it.
+  absl::Status LatentQkv(size_t layer, int64_t rows);
+  absl::Status LatentQueries(const LayerWeights& weights, int64_t rows);
+  absl::Status LatentKeys(const LayerWeights& weights, int64_t rows);
+  absl::Status LatentValues(size_t layer, int64_t rows);
+  absl::Status PerHead(const ExpertWeight& heads, float* in, int64_t inputs, int64_t outputs,
+                       int64_t rows, const char* op);
+  struct Block {
+    float* data = nullptr;  // null, as a source: zeros
+    int64_t outer = 0;      // floats from one to the next
+    int64_t inner = 0;
+  };
+  absl::Status Copy(const Block& from, const Block& to, int64_t outer, int64_t inner, int64_t cols);
   absl::Status FeedForward(size_t layer, int64_t rows);
+  // One gated feed-forward network, into ws.update.
+  struct GatedWeights {
+    const LinearWeight& gate;
+    const LinearWeight& up;
+    const LinearWeight& down;
+  };
+  absl::Status Gated(const GatedWeights& weights, const GatedWorkspace& workspace, Forms gate_up,
+                     Forms down, int64_t rows);
+  absl::Status Experts(size_t layer, int64_t rows);
+  absl::Status RunExperts(size_t layer, int64_t rows);
   absl::Status PostNorm(const float* weight, int64_t rows);
   void GatherRows(absl::Span<const int32_t> rows, size_t first);
   absl::Status Head(const Batch& batch, float* logits);

@@ -2,6 +2,8 @@
 // decides.
 #include "src/model/decoder_workspace.h"
 
+#include <algorithm>
+
 namespace llm {
 namespace {
 
@@ -16,6 +18,26 @@ Activations TakeActivations(Arena* arena, int64_t rows, int64_t cols, bool float
   result.scales = arena->Take<float>(rows * (cols / kActivationGroup));
   result.sums = arena->Take<int16_t>(rows * (cols / kActivationSumGroup));
   return result;
+}
+
+LatentWorkspace LayOutLatent(const ModelConfig& config, const DecoderShape& shape, Arena* arena) {
+  const LatentConfig& latent = config.latent;
+  const int64_t tokens = shape.max_tokens;
+  const int64_t head_rows = tokens * config.num_heads;
+  LatentWorkspace workspace;
+  workspace.kv_a = arena->Take<float>(tokens * (latent.rank + config.rope_dim));
+  workspace.latent = arena->Take<float>(tokens * latent.rank);
+  if (latent.query_rank > 0) {
+    workspace.q_a = arena->Take<float>(tokens * latent.query_rank);
+    workspace.q_normed = TakeActivations(arena, tokens, latent.query_rank, shape.float_activations);
+  }
+  workspace.queries = arena->Take<float>(head_rows * (latent.key_dim + config.rope_dim));
+  workspace.heads_in = arena->Take<float>(head_rows * std::max(latent.key_dim, latent.rank));
+  workspace.heads_out = arena->Take<float>(head_rows * std::max(latent.rank, latent.value_dim));
+  workspace.begin = arena->Take<int32_t>(config.num_heads + 1);
+  workspace.values = TakeActivations(arena, tokens, int64_t{config.num_heads} * latent.value_dim,
+                                     shape.float_activations);
+  return workspace;
 }
 
 void LayOutAttention(const ModelConfig& config, const KernelTable& kernels,
@@ -33,6 +55,33 @@ void LayOutAttention(const ModelConfig& config, const KernelTable& kernels,
                                          .head_dim = config.head_dim,
                                          .num_threads = shape.num_threads});
   workspace->attention = arena->Take<std::byte>(static_cast<int64_t>(workspace->attention_bytes));
+  if (config.latent.rank > 0) workspace->latent = LayOutLatent(config, shape, arena);
+}
+
+GatedWorkspace LayOutGated(int64_t rows, int64_t ffn_size, bool float_only, Arena* arena) {
+  GatedWorkspace workspace;
+  workspace.gate = arena->Take<float>(rows * ffn_size);
+  workspace.up = arena->Take<float>(rows * ffn_size);
+  workspace.gated = TakeActivations(arena, rows, ffn_size, float_only);
+  return workspace;
+}
+
+ExpertsWorkspace LayOutExperts(const ModelConfig& config, const DecoderShape& shape, Arena* arena) {
+  const RouterRule& router = config.experts.router;
+  const int64_t tokens = shape.max_tokens;
+  const int64_t rows = tokens * router.experts_per_token;
+  ExpertsWorkspace workspace;
+  workspace.logits = arena->Take<float>(tokens * router.num_experts);
+  workspace.weights = arena->Take<float>(rows);
+  workspace.rows = arena->Take<int32_t>(rows);
+  workspace.row_tokens = arena->Take<int32_t>(rows);
+  workspace.begin = arena->Take<int32_t>(router.num_experts + 1);
+  workspace.gated = LayOutGated(rows, config.experts.ffn_size, shape.float_activations, arena);
+  const size_t mark = arena->Mark();
+  workspace.gathered = TakeActivations(arena, rows, config.hidden_size, shape.float_activations);
+  arena->Rewind(mark);
+  workspace.out = arena->Take<float>(rows * config.hidden_size);
+  return workspace;
 }
 
 }  // namespace
@@ -52,9 +101,17 @@ DecoderWorkspace LayOutDecoder(const ModelConfig& config, const KernelTable& ker
   LayOutAttention(config, kernels, shape, arena, &workspace);
 
   arena->Rewind(mark);
-  workspace.gate = arena->Take<float>(tokens * config.ffn_size);
-  workspace.up = arena->Take<float>(tokens * config.ffn_size);
-  workspace.gated = TakeActivations(arena, tokens, config.ffn_size, shape.float_activations);
+  workspace.dense = LayOutGated(tokens, config.ffn_size, shape.float_activations, arena);
+
+  if (config.experts.router.num_experts > 0) {
+    const int64_t shared = config.experts.shared_ffn_size;
+    arena->Rewind(mark);
+    if (shared > 0) {
+      workspace.shared = LayOutGated(tokens, shared, shape.float_activations, arena);
+    }
+    arena->Rewind(mark);
+    workspace.experts = LayOutExperts(config, shape, arena);
+  }
 
   arena->Rewind(mark);
   const int64_t rows = shape.max_logit_rows;

@@ -24,13 +24,46 @@ struct DecoderShape {
   bool float_activations = false;
 };
 
+// Of one gated feed-forward network.
+struct GatedWorkspace {
+  float* gate = nullptr;  // [rows, ffn_size]
+  float* up = nullptr;    // [rows, ffn_size]
+  Activations gated;      // [rows, ffn_size]
+};
+
+// Of a mixture of experts. A row is a token with one of its experts.
+struct ExpertsWorkspace {
+  float* logits = nullptr;        // [max_tokens, num_experts]
+  float* weights = nullptr;       // [max_tokens, experts_per_token]
+  int32_t* rows = nullptr;        // [max_tokens, experts_per_token]
+  int32_t* row_tokens = nullptr;  // [max_tokens * experts_per_token]
+  int32_t* begin = nullptr;       // [num_experts + 1]
+  GatedWorkspace gated;
+  // These two share memory.
+  Activations gathered;  // [max_tokens * experts_per_token, hidden_size]
+  float* out = nullptr;  // [max_tokens * experts_per_token, hidden_size]
+};
+
+// Of latent attention.
+struct LatentWorkspace {
+  float* kv_a = nullptr;       // [max_tokens, rank + rope_dim]
+  float* latent = nullptr;     // [max_tokens, rank]
+  float* q_a = nullptr;        // [max_tokens, query_rank]
+  Activations q_normed;        // [max_tokens, query_rank]
+  float* queries = nullptr;    // [max_tokens, num_heads, key_dim + rope_dim]
+  float* heads_in = nullptr;   // [num_heads, max_tokens, the larger of key_dim and rank]
+  float* heads_out = nullptr;  // [num_heads, max_tokens, the larger of rank and value_dim]
+  int32_t* begin = nullptr;    // [num_heads + 1]
+  Activations values;          // [max_tokens, num_heads * value_dim]
+};
+
 struct DecoderWorkspace {
   float* residual = nullptr;  // [max_tokens, hidden_size]
   float* update = nullptr;    // [max_tokens, hidden_size]: what the next norm adds to `residual`
   Activations normed;         // [max_tokens, hidden_size]
   std::vector<float*> rope_tables;  // [ropes], each [max_tokens, rope_dim / 2, 2]
 
-  // These three phases share memory.
+  // Attention, each feed-forward network and the head share memory.
   float* q = nullptr;              // [max_tokens, num_heads, head_dim]
   float* k = nullptr;              // [max_tokens, num_kv_heads, head_dim]
   float* v = nullptr;              // [max_tokens, num_kv_heads, head_dim]
@@ -38,9 +71,11 @@ struct DecoderWorkspace {
   std::byte* attention = nullptr;  // attention_bytes long
   size_t attention_bytes = 0;
 
-  float* gate = nullptr;  // [max_tokens, ffn_size]
-  float* up = nullptr;    // [max_tokens, ffn_size]
-  Activations gated;      // [max_tokens, ffn_size]
+  LatentWorkspace latent;
+
+  GatedWorkspace dense;   // of max_tokens rows
+  GatedWorkspace shared;  // likewise
+  ExpertsWorkspace experts;
 
   float* head_residual = nullptr;  // [max_logit_rows, hidden_size]
   float* head_update = nullptr;    // [max_logit_rows, hidden_size]

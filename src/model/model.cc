@@ -7,16 +7,30 @@
 namespace llm {
 namespace {
 
-absl::Status ApplyRopeFactors(const float* factors, ModelConfig* config) {
-  for (RopeVariant& rope : config->ropes) {
-    for (size_t i = 0; i < rope.inv_freq.size(); ++i) {
-      if (!(factors[i] > 0.0f)) {  // NaN too
-        return absl::InvalidArgumentError(absl::StrCat("tensor ", config->names.rope_factors,
-                                                       ".weight: factor ", i, " is ", factors[i],
-                                                       ", expected a positive number"));
-      }
-      rope.inv_freq[i] /= factors[i];
+// Divides by factors that lie in tensor `name`.
+absl::Status Divide(const float* factors, const char* name, std::vector<float>* inv_freq) {
+  for (size_t i = 0; i < inv_freq->size(); ++i) {
+    if (!(factors[i] > 0.0f)) {  // NaN too
+      return absl::InvalidArgumentError(absl::StrCat("tensor ", name, ".weight: factor ", i, " is ",
+                                                     factors[i], ", expected a positive number"));
     }
+    (*inv_freq)[i] /= factors[i];
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ApplyRopeFactors(const Weights& weights, ModelConfig* config) {
+  const TensorNames& names = config->names;
+  for (RopeVariant& rope : config->ropes) {
+    if (weights.rope_factors != nullptr) {
+      LLM_RETURN_IF_ERROR(Divide(weights.rope_factors, names.rope_factors, &rope.inv_freq));
+    }
+    if (weights.long_rope_factors == nullptr) continue;
+    rope.long_inv_freq = rope.inv_freq;
+    LLM_RETURN_IF_ERROR(
+        Divide(weights.short_rope_factors, names.short_rope_factors, &rope.inv_freq));
+    LLM_RETURN_IF_ERROR(
+        Divide(weights.long_rope_factors, names.long_rope_factors, &rope.long_inv_freq));
   }
   return absl::OkStatus();
 }
@@ -30,9 +44,7 @@ absl::StatusOr<std::unique_ptr<Model>> LoadModel(const WeightSource& source,
   model->kernels = options.kernels;
   LLM_ASSIGN_OR_RETURN(model->config, ReadModelConfig(source));
   LLM_ASSIGN_OR_RETURN(model->weights, LoadWeights(source, model->config, options, progress));
-  if (model->weights.rope_factors != nullptr) {
-    LLM_RETURN_IF_ERROR(ApplyRopeFactors(model->weights.rope_factors, &model->config));
-  }
+  LLM_RETURN_IF_ERROR(ApplyRopeFactors(model->weights, &model->config));
   return model;
 }
 

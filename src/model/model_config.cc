@@ -2,6 +2,7 @@
 #include "src/model/model_config.h"
 
 #include "absl/strings/str_cat.h"
+#include "kernels/checks.h"
 #include "src/base/status_macros.h"
 #include "src/model/architectures/architecture.h"
 #include "src/model/config_reader.h"
@@ -55,6 +56,10 @@ absl::Status CheckSizes(const ModelConfig& config) {
   if (config.head_dim % 16 != 0) {
     return absl::UnimplementedError(absl::StrCat(config.architecture, ": head_dim ",
                                                  config.head_dim, " is not a multiple of 16"));
+  }
+  if (config.head_dim > kMaxHeadDim) {
+    return absl::UnimplementedError(absl::StrCat(config.architecture, ": head_dim ",
+                                                 config.head_dim, " is above ", kMaxHeadDim));
   }
   if (config.rope_dim % 2 != 0 || config.rope_dim > config.head_dim) {
     return absl::InvalidArgumentError(absl::StrCat("key ", config.architecture,

@@ -23,8 +23,16 @@ struct TensorSlot {
   size_t size_bytes = 0;  // there; zeros follow up to the next multiple of 64
 };
 
+// Rows of a matrix that the model uses as a matrix of their own.
+struct RowSlice {
+  const PackedWeight* whole = nullptr;
+  PackedWeight* part = nullptr;
+  size_t offset = 0;  // into the whole's packed bytes
+};
+
 struct TensorList {
   std::vector<TensorSlot> slots;
+  std::vector<RowSlice> slices;
   size_t total_bytes = 0;  // of Weights::bytes
 };
 

@@ -27,6 +27,12 @@ struct Piece {
   int64_t row_bytes = 0;
 };
 
+int64_t NumElements(const TensorInfo& tensor) {
+  int64_t count = 1;
+  for (const int64_t size : tensor.shape) count *= size;
+  return count;
+}
+
 Piece WholeVector(const TensorSlot& slot) {
   return {.slot = &slot,
           .row_begin = 0,
@@ -149,7 +155,7 @@ absl::Status Packer::Pack(const Piece& piece, const std::byte* staging) const {
   std::byte* destination = storage_ + piece.slot->offset;
   if (piece.slot->matrix == nullptr) {
     GetWeightFormat(tensor.format)
-        .decode(staging, tensor.shape[0], reinterpret_cast<float*>(destination));
+        .decode(staging, NumElements(tensor), reinterpret_cast<float*>(destination));
     return absl::OkStatus();
   }
   return options_.kernels->pack_rows({.weight = *piece.slot->matrix,
@@ -163,8 +169,8 @@ absl::Status Packer::Pack(const Piece& piece, const std::byte* staging) const {
 // otherwise is broken.
 absl::Status CheckTensorBytes(const TensorSlot& slot) {
   const WeightFormatInfo& info = GetWeightFormat(slot.tensor->format);
-  const int64_t rows = slot.matrix != nullptr ? slot.matrix->rows : 1;
-  const int64_t expected = rows * RowBytes(info, slot.tensor->shape.back());
+  const int64_t cols = slot.tensor->shape.back();
+  const int64_t expected = NumElements(*slot.tensor) / cols * RowBytes(info, cols);
   if (slot.tensor->size_bytes == static_cast<uint64_t>(expected)) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("tensor ", slot.tensor->name, ": expected ",
                                                  expected, " bytes, file has ",
@@ -233,6 +239,7 @@ absl::StatusOr<Weights> LoadWeights(const WeightSource& source, const ModelConfi
       *slot.vector = reinterpret_cast<const float*>(data);
     }
   }
+  for (const RowSlice& slice : list.slices) slice.part->data = slice.whole->data + slice.offset;
   if (config.tied_embeddings) weights.head = weights.embedding;
   return weights;
 }

@@ -24,20 +24,49 @@ struct LinearWeight {
   const float* bias = nullptr;  // [outputs] or null
 };
 
+// One weight for each expert, expert after expert: [num_experts * outputs, inputs].
+struct ExpertWeight {
+  PackedWeight weight;
+  const float* bias = nullptr;  // [num_experts, outputs] or null
+};
+
+struct ExpertsWeights {
+  LinearWeight router;                    // [num_experts, hidden_size]; no rows: a dense layer
+  const float* selection_bias = nullptr;  // [num_experts] or null
+  ExpertWeight gate;                      // outputs: ffn_size of an expert
+  ExpertWeight up;                        // likewise
+  ExpertWeight down;                      // outputs: hidden_size
+  LinearWeight shared_gate;               // [shared_ffn_size, hidden_size]; no rows: none
+  LinearWeight shared_up;                 // likewise
+  LinearWeight shared_down;               // [hidden_size, shared_ffn_size]
+};
+
 struct LayerWeights {
-  const float* attention_norm = nullptr;       // [hidden_size]
-  LinearWeight q;                              // [num_heads * head_dim, hidden_size]
-  LinearWeight k;                              // [num_kv_heads * head_dim, hidden_size]
-  LinearWeight v;                              // [num_kv_heads * head_dim, hidden_size]
-  LinearWeight o;                              // [hidden_size, num_heads * head_dim]
+  const float* attention_norm = nullptr;  // [hidden_size]
+  LinearWeight q;                         // [num_heads * head_dim, hidden_size]
+  LinearWeight k;                         // [num_kv_heads * head_dim, hidden_size]
+  LinearWeight v;                         // [num_kv_heads * head_dim, hidden_size]
+  LinearWeight o;                         // [hidden_size, num_heads * head_dim]
+  // Of latent attention. q is then [num_heads * (key_dim + rope_dim), query_rank or hidden_size], o
+  // reads num_heads * value_dim.
+  LinearWeight q_a;                            // [query_rank, hidden_size]; no rows: none
+  const float* q_a_norm = nullptr;             // [query_rank] or null
+  LinearWeight kv_a;                           // [rank + rope_dim, hidden_size]
+  const float* kv_a_norm = nullptr;            // [rank]
+  ExpertWeight k_b;                            // a head: [rank, key_dim]
+  ExpertWeight v_b;                            // a head: [value_dim, rank]
   const float* q_norm = nullptr;               // [head_dim] or null
   const float* k_norm = nullptr;               // [head_dim] or null
+  const float* sinks = nullptr;                // [num_heads] or null
   const float* post_attention_norm = nullptr;  // [hidden_size] or null
   const float* ffn_norm = nullptr;             // [hidden_size]
   LinearWeight gate;                           // [ffn_size, hidden_size]
   LinearWeight up;                             // [ffn_size, hidden_size]
   LinearWeight down;                           // [hidden_size, ffn_size]
   const float* post_ffn_norm = nullptr;        // [hidden_size] or null
+  ExpertsWeights experts;                      // in the place of gate, up and down
+  PackedWeight fused_qkv;                      // what q, k and v are parts of, in some files
+  PackedWeight fused_gate_up;                  // likewise
 };
 
 struct Weights {
@@ -45,10 +74,12 @@ struct Weights {
   PackedWeight head;                    // [vocab_size, hidden_size]; the embedding itself when tied
   const float* output_norm = nullptr;   // [hidden_size]
   const float* rope_factors = nullptr;  // [rope_dim / 2] or null
-  std::vector<LayerWeights> layers;     // [num_layers]
-  absl::Span<const std::byte> bytes;    // what all of the pointers above point into
-  Buffer storage;                       // that, unless it is mapped
-  FileMapping mapping;                  // that, if it is
+  const float* short_rope_factors = nullptr;  // [rope_dim / 2] or null
+  const float* long_rope_factors = nullptr;   // [rope_dim / 2] or null
+  std::vector<LayerWeights> layers;           // [num_layers]
+  absl::Span<const std::byte> bytes;          // what all of the pointers above point into
+  Buffer storage;                             // that, unless it is mapped
+  FileMapping mapping;                        // that, if it is
   int64_t read_ns = 0;    // that loading threads spent reading the file, summed over them
   int64_t repack_ns = 0;  // likewise, packing
   int64_t check_ns = 0;   // likewise, computing checksums

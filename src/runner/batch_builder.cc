@@ -23,6 +23,7 @@ BatchBuilder::BatchBuilder(BatchShape shape, Arena* arena)
       positions_(arena->Take<int32_t>(shape_.max_tokens)),
       query_start_(arena->Take<int32_t>(shape_.max_sequences + 1)),
       context_lens_(arena->Take<int32_t>(shape_.max_sequences)),
+      rope_variants_(arena->Take<int32_t>(shape_.max_sequences)),
       logit_rows_(arena->Take<int32_t>(shape_.max_logit_rows)),
       groups_(shape_.groups.size()),
       group_batches_(shape_.groups.size()) {
@@ -50,6 +51,7 @@ absl::StatusOr<Batch> BatchBuilder::Build(const StepPlan& plan) {
     for (int32_t j = chunk.num_hidden; j > 0; --j) *hidden_row++ = token - j;
     query_start_[i + 1] = token;
     context_lens_[i] = chunk.begin + chunk.length;
+    rope_variants_[i] = chunk.sequence->request.long_rope ? 1 : 0;
   }
   for (size_t group = 0; group < groups_.size(); ++group) {
     LLM_RETURN_IF_ERROR(FillGroup(group, plan));
@@ -64,6 +66,7 @@ absl::StatusOr<Batch> BatchBuilder::Build(const StepPlan& plan) {
                .context_lens = {context_lens_, plan.chunks.size()},
                .logit_rows = {logit_rows_, Index(num_logits)},
                .hidden_rows = {logit_rows_ + num_logits, Index(hidden_row - logit_row)},
+               .rope_variants = {rope_variants_, plan.chunks.size()},
                .groups = group_batches_};
 }
 

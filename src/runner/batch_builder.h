@@ -51,6 +51,7 @@ class BatchBuilder {
   int32_t* positions_;
   int32_t* query_start_;
   int32_t* context_lens_;
+  int32_t* rope_variants_;
   int32_t* logit_rows_;  // [max_logit_rows]: those of logits, then those of hidden states
   std::vector<Group> groups_;
   std::vector<GroupBatch> group_batches_;  // what the batch's span points to

@@ -64,8 +64,8 @@ PrefixMatch SchedulerImpl::MatchPrefix(const Sequence& sequence) const {
   // A hit gives keys and values, but no logits of the tokens that are told or scored.
   if (!UsesPrefixCache(sequence) || sequence.score_begin >= 0) return PrefixMatch();
   // The last known token is always computed, since its logits choose the next.
-  return blocks_.Match(sequence.request.cache_salt, sequence.request.adapter_id, sequence.tokens,
-                       sequence.num_tokens() - 1);
+  return blocks_.Match(sequence.request.cache_salt, sequence.request.cache_variant(),
+                       sequence.tokens, sequence.num_tokens() - 1);
 }
 
 // All known tokens must fit beside what the running ones still need for theirs, with one block for
@@ -133,7 +133,7 @@ void SchedulerImpl::TakeMatch(PrefixMatch match, Sequence* sequence, StepPlan* p
     plan->block_copies.push_back(copy);
   }
   sequence->prefix_node =
-      blocks_.Enter(match.node, sequence->request.cache_salt, sequence->request.adapter_id);
+      blocks_.Enter(match.node, sequence->request.cache_salt, sequence->request.cache_variant());
   for (size_t i = first_copy; i < plan->block_copies.size(); ++i) {
     BlockCopy& copy = plan->block_copies[i];
     BlockTable& table = sequence->block_tables[static_cast<size_t>(copy.group)];

@@ -101,8 +101,8 @@ void SchedulerImpl::TakeFromSibling(const Start& start, Sequence* sequence, Step
     table.assign(num_blocks, kNullBlock);
   }
   if (UsesPrefixCache(*sequence)) {
-    sequence->prefix_node =
-        blocks_.Enter(start.match.node, sequence->request.cache_salt, sequence->request.adapter_id);
+    sequence->prefix_node = blocks_.Enter(start.match.node, sequence->request.cache_salt,
+                                          sequence->request.cache_variant());
   }
   sequence->num_computed_tokens = start.sibling_tokens;
   for (size_t g = 0; g < num_groups; ++g) {

@@ -29,12 +29,16 @@ struct Request {
   int64_t completion_deadline_ns = 0;   // likewise
   int64_t token_gap_target_ns = 0;      // wished between two tokens; 0: none
   std::string cache_salt;               // prefixes are shared only between equal salts
-  uint64_t adapter_id = 0;
-  uint64_t session_id = 0;  // what session hints name; 0: none
-  uint64_t trace_id = 0;    // the host's, shown in traces; 0: none
+  uint64_t adapter_id = 0;              // likewise
+  bool long_rope = false;               // likewise; fixed at submit by the prompt's length
+  uint64_t session_id = 0;              // what session hints name; 0: none
+  uint64_t trace_id = 0;                // the host's, shown in traces; 0: none
   bool use_prefix_cache = true;
   // -1: none; k >= 0: of each prompt token from the second on, and of the k most likely ones.
   int32_t num_prompt_logprobs = -1;
+
+  // What the prefix cache tells apart beside the salt.
+  uint64_t cache_variant() const { return adapter_id << 1 | (long_rope ? 1 : 0); }
 };
 
 }  // namespace llm

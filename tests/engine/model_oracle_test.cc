@@ -2,12 +2,14 @@
 // log-probabilities that it has alone: a fresh engine, no cache, one chunk, one thread.
 //
 // Workload i runs configuration i of {Llama, Gemma with windows} x {Q4_1 with int8 activations,
-// F16} x {f16, fp8, int8 KV} x {1, 2, 3 threads} x {each instruction set at hand}, round robin.
-// INLAY_ORACLE_WORKLOADS sets their number, INLAY_ORACLE_FIRST the first one.
+// F16}, and experts, sinks, MXFP4 and latent attention where the shared data are, x {f16, fp8, int8
+// KV} x {1, 2, 3 threads} x {each instruction set at hand}, round robin. INLAY_ORACLE_WORKLOADS
+// sets their number, INLAY_ORACLE_FIRST the first one.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -25,8 +27,13 @@ namespace {
 
 constexpr int kContext = 192;  // six windows of the Gemma model
 constexpr int kVocabSize = 512;
-constexpr const char* kModels[] = {"llama_h64-Q4_1", "gemma3_text-Q4_1", "llama_h64-F16",
-                                   "gemma3_text-F16"};
+constexpr const char* kModels[] = {INLAY_TEST_DATA "/gguf/llama_h64-Q4_1",
+                                   INLAY_TEST_DATA "/gguf/gemma3_text-Q4_1",
+                                   INLAY_TEST_DATA "/gguf/llama_h64-F16",
+                                   INLAY_TEST_DATA "/gguf/gemma3_text-F16",
+                                   INLAY_SHARED_DATA "/gguf/converted/qwen3_moe",
+                                   INLAY_SHARED_DATA "/gguf/converted/gpt_oss_mxfp4",
+                                   INLAY_SHARED_DATA "/gguf/converted/deepseek_v3"};
 constexpr DType kKvDtypes[] = {DType::kF16, DType::kF8E4M3, DType::kI8};
 
 using Random = std::mt19937_64;
@@ -49,6 +56,8 @@ std::vector<Configuration> AllConfigurations() {
   for (const KernelTable* kernels : AvailableKernels()) {
     if (std::string(kernels->name) == "reference") continue;
     for (const char* model : kModels) {
+      if (!std::ifstream(std::string(model) + ".gguf").good())
+        continue;  // shared data may be absent
       for (const DType kv_dtype : kKvDtypes) {
         for (const int num_threads : {1, 2, 3}) {
           all.push_back({model, kernels->name, kv_dtype, num_threads});
@@ -67,8 +76,7 @@ class ModelOracleTest : public testing::Test {
       ModelOptions options;
       options.num_threads = 1;
       options.kernels = configuration.kernels;
-      auto opened = LoadedModel::Open(
-          std::string(INLAY_TEST_DATA "/gguf/") + configuration.model + ".gguf", options);
+      auto opened = LoadedModel::Open(configuration.model + ".gguf", options);
       EXPECT_TRUE(opened.ok()) << opened.status();
       if (opened.ok()) model = *opened;
     }

@@ -1,5 +1,6 @@
 // The schedule cannot change the answer: chunked = whole, batched = alone, copied = computed,
 // threads = one, bit for bit.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <string>
@@ -28,6 +29,18 @@ std::vector<Case> Cases() {
       cases.push_back({"llama", WeightFormat::kQ4_1, WeightFormat::kQ8_0, false, dtype, kernels});
       cases.push_back({"gemma3", WeightFormat::kQ4_1, WeightFormat::kF16, false, dtype, kernels});
       cases.push_back({"gemma3", WeightFormat::kF16, WeightFormat::kBF16, true, dtype, kernels});
+    }
+    for (const DType dtype : {DType::kF16, DType::kI8}) {
+      cases.push_back({"gemma2", WeightFormat::kQ4_1, WeightFormat::kF16, false, dtype, kernels});
+      cases.push_back({"phi3", WeightFormat::kQ4_1, WeightFormat::kQ8_0, false, dtype, kernels});
+      cases.push_back({"phi3", WeightFormat::kF16, WeightFormat::kBF16, true, dtype, kernels});
+      cases.push_back({"gpt-oss", WeightFormat::kMXFP4, WeightFormat::kF16, false, dtype, kernels});
+      cases.push_back({"gpt-oss", WeightFormat::kMXFP4, WeightFormat::kBF16, true, dtype, kernels});
+      cases.push_back(
+          {"deepseek2", WeightFormat::kQ4_1, WeightFormat::kF16, false, dtype, kernels});
+      cases.push_back({"deepseek2", WeightFormat::kF16, WeightFormat::kBF16, true, dtype, kernels});
+      cases.push_back({"qwen3moe", WeightFormat::kQ4_1, WeightFormat::kF16, false, dtype, kernels});
+      cases.push_back({"qwen3moe", WeightFormat::kF16, WeightFormat::kBF16, true, dtype, kernels});
     }
   }
   return cases;
@@ -151,10 +164,12 @@ TEST_P(RunnerScheduleTest, LogitsAreFiniteAndDependOnTheTokens) {
 INSTANTIATE_TEST_SUITE_P(All, RunnerScheduleTest, testing::ValuesIn(Cases()),
                          [](const testing::TestParamInfo<Case>& param_info) {
                            const Case& c = param_info.param;
-                           return std::string(c.kernels->name) + "_" + c.architecture + "_" +
-                                  GetWeightFormat(c.format).name + "_" +
-                                  (c.float_activations ? "float_" : "int8_") +
-                                  DTypeName(c.kv_dtype);
+                           std::string name = std::string(c.kernels->name) + "_" + c.architecture +
+                                              "_" + GetWeightFormat(c.format).name + "_" +
+                                              (c.float_activations ? "float_" : "int8_") +
+                                              DTypeName(c.kv_dtype);
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
                          });
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
+#include <set>
 
 #include "tests/engine/engine_harness.h"
 
@@ -32,6 +34,24 @@ TEST(SubmitTest, GivesAnIdAndExactlyOneFinished) {
   EXPECT_EQ(received.ids.size(), 5u);
   EXPECT_EQ(received.stats.prompt_tokens, 5);
   EXPECT_EQ(received.stats.generated_tokens, 5);
+}
+
+TEST(SubmitTest, ThePromptsLengthDecidesOnceByWhichFrequenciesARequestTurns) {
+  HarnessOptions options;
+  options.engine.long_rope_above = 6;
+  EngineHarness harness(options);
+  std::map<uint64_t, std::set<bool>> seen;
+  harness.runner().before = [&](int, const StepPlan& plan) {
+    for (const ScheduledChunk& chunk : plan.chunks) {
+      seen[chunk.sequence->request.id].insert(chunk.sequence->request.long_rope);
+    }
+    return absl::OkStatus();
+  };
+  const uint64_t at_most = harness.Submit(harness.Spec("abcdef", 5));
+  const uint64_t above = harness.Submit(harness.Spec("abcdefg", 5));
+  harness.RunAll();
+  EXPECT_EQ(seen[at_most], std::set<bool>{false});
+  EXPECT_EQ(seen[above], std::set<bool>{true});
 }
 
 TEST(SubmitTest, NamesTheFieldThatIsWrong) {

@@ -3,12 +3,13 @@
 
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "tests/support/fake_weight_source.h"
 
 namespace llm {
 
-// Llama and Gemma 3 (text) only. `folder` holds config.json and model.safetensors.
+// `folder` holds config.json and model.safetensors of float tensors.
 absl::StatusOr<FakeWeightSource> HfModel(const std::string& folder);
 
 }  // namespace llm

@@ -20,22 +20,14 @@ std::vector<TinyCase> TinyCases() {
   for (const KernelTable* kernels : AvailableKernels()) {
     for (const char* model :
          {"h64-F32", "h64-F16", "h64-BF16", "h64-Q8_0", "h64-Q4_0", "h64-Q4_1", "h64-Q5_0",
-          "h64-Q5_1", "h64-IQ4_NL", "h256-KMIX_A", "h256-KMIX_B", "h256-KMIX_C"}) {
+          "h64-Q5_1", "h64-IQ4_NL", "h64-MXFP4", "h256-KMIX_A", "h256-KMIX_B", "h256-KMIX_C"}) {
       cases.push_back({std::string("gguf/llama_") + model, kernels});
     }
   }
   return cases;
 }
 
-// KMIX_C has tensors of MXFP4.
-class TinyModelTest : public testing::TestWithParam<TinyCase> {
- protected:
-  void SetUp() override {
-    if (GetParam().model.find("KMIX_C") != std::string::npos && FindWeightFormat(39) == nullptr) {
-      GTEST_SKIP() << "MXFP4 has no row in formats.def";
-    }
-  }
-};
+class TinyModelTest : public testing::TestWithParam<TinyCase> {};
 
 // Another order of additions moves a logit by a small multiple of what f32 itself moves it from
 // f64; the file has 6 digits.
@@ -146,38 +138,60 @@ INSTANTIATE_TEST_SUITE_P(All, TinyModelTest, testing::ValuesIn(TinyCases()),
                                                                 1);
                          });
 
-TEST(RopeFactorsTest, LogitsOfALlama3ScaledModelEqualTheGolden) {
-  const std::string shared = INLAY_SHARED_DATA;
-  const std::string model = shared + "/gguf/converted/llama_rope_llama3_sharded.gguf";
+// Models of the test data by folder name; INLAY_SHARED_DATA may be absent.
+class SharedModelTest : public testing::TestWithParam<const char*> {
+ protected:
+  std::string golden() const {
+    return std::string(INLAY_SHARED_DATA "/models/") + GetParam() + "/golden.json";
+  }
+  void ExpectEqualOnAllBackends(const WeightSource& source) {
+    for (const KernelTable* kernels : AvailableKernels()) {
+      SCOPED_TRACE(kernels->name);
+      ExpectModelEquals(source, golden(), kernels);
+    }
+  }
+};
+
+std::string ModelName(const testing::TestParamInfo<const char*>& param_info) {
+  return param_info.param;
+}
+
+// Files of llama.cpp's converter: rows of q and k permuted, tensors and keys as it names them.
+class ConvertedModelTest : public SharedModelTest {};
+
+TEST_P(ConvertedModelTest, LogitsEqualTheGolden) {
+  const std::string model =
+      std::string(INLAY_SHARED_DATA "/gguf/converted/") + GetParam() + ".gguf";
   if (!FileExists(model)) GTEST_SKIP() << model << " is not here";
   const std::unique_ptr<WeightSource> source = OpenModel(model);
   ASSERT_NE(source, nullptr);
-  for (const KernelTable* kernels : AvailableKernels()) {
-    ExpectModelEquals(*source, shared + "/models/llama_rope_llama3_sharded/golden.json", kernels);
-  }
+  ExpectEqualOnAllBackends(*source);
 }
 
-// Windows shorter than the prompt, two rope bases, scaled global layers, tied tables, biases on
-// every linear layer.
-class HfModelTest : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(All, ConvertedModelTest,
+                         testing::Values("llama_rope_llama3_sharded", "qwen2", "qwen3", "qwen3_moe",
+                                         "gpt_oss_mxfp4", "deepseek_v3"),
+                         ModelName);
+
+// Checkpoints of Hugging Face in GGUF's vocabulary, rows of q and k as they were.
+class HfModelTest : public SharedModelTest {};
 
 TEST_P(HfModelTest, LogitsEqualTheGolden) {
-  const std::string folder = std::string(INLAY_SHARED_DATA "/models/") + GetParam();
-  if (!FileExists(folder + "/golden.json")) GTEST_SKIP() << folder << " is not here";
-  const absl::StatusOr<FakeWeightSource> source = HfModel(folder);
+  if (!FileExists(golden())) GTEST_SKIP() << golden() << " is not here";
+  const absl::StatusOr<FakeWeightSource> source =
+      HfModel(std::string(INLAY_SHARED_DATA "/models/") + GetParam());
   ASSERT_TRUE(source.ok()) << source.status();
-  for (const KernelTable* kernels : AvailableKernels()) {
-    SCOPED_TRACE(kernels->name);
-    ExpectModelEquals(*source, folder + "/golden.json", kernels);
-  }
+  ExpectEqualOnAllBackends(*source);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, HfModelTest,
                          testing::Values("llama", "llama_tied_bias", "llama_rope_linear",
-                                         "gemma3_text", "gemma3_text_ropescale"),
-                         [](const testing::TestParamInfo<const char*>& param_info) {
-                           return std::string(param_info.param);
-                         });
+                                         "llama_yarn", "mistral_swa", "mixtral", "qwen2", "qwen3",
+                                         "qwen3_moe", "gemma2", "gemma3_text",
+                                         "gemma3_text_ropescale", "phi3_swa", "phi3_longrope",
+                                         "gpt_oss_bf16", "deepseek_v2_lite", "deepseek_v2_group",
+                                         "deepseek_v3"),
+                         ModelName);
 
 }  // namespace
 }  // namespace llm

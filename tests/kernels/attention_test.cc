@@ -28,7 +28,8 @@ struct Small {
       }
     }
   }
-  absl::Status Run(const KernelTable& kernels, int window, float soft_cap) {
+  absl::Status Run(const KernelTable& kernels, int window, float soft_cap,
+                   const float* sinks = nullptr) {
     Aligned<std::byte> workspace(kernels.attention_workspace_bytes(
         {.max_tokens = 1, .max_sequences = 1, .max_context = 3, .num_heads = 1, .head_dim = 16}));
     return kernels.attention({.q = q.data(),
@@ -42,6 +43,7 @@ struct Small {
                               .scale = 0.25f,
                               .window = window,
                               .soft_cap = soft_cap,
+                              .sinks = sinks,
                               .output = out.View(),
                               .workspace = workspace.data(),
                               .workspace_bytes = workspace.size()},
@@ -68,6 +70,24 @@ TEST_P(AttentionTest, MatchesValuesComputedElsewhere) {
   small.Expect(0.97383977f, -0.133219793f, 0.629508652f);
   ASSERT_TRUE(small.Run(kernels(), 0, 2).ok());
   small.Expect(0.958871249f, -0.274280885f, 0.719465203f);
+}
+
+TEST_P(AttentionTest, ASinkTakesItsShareOfTheSoftmaxAndGivesNothing) {
+  Small small;
+  ASSERT_TRUE(small.Run(kernels(), 0, 0).ok());
+  const Aligned<float> without = small.out.values;
+  const float far_below = -1000.0f;
+  ASSERT_TRUE(small.Run(kernels(), 0, 0, &far_below).ok());
+  ExpectNear(small.out.values, without, 1e-6);
+  const float far_above = 1000.0f;
+  ASSERT_TRUE(small.Run(kernels(), 0, 0, &far_above).ok());
+  ExpectNear(small.out.values, Aligned<float>(16, 0.0f), 0);
+  // One key of score s and a sink of s: half of the value.
+  double score = 0;
+  for (size_t d = 0; d < 16; ++d) score += 0.25 * double{small.q[d]} * Small::Wave(32 + d, 1);
+  const float sink = static_cast<float>(score);
+  ASSERT_TRUE(small.Run(kernels(), 1, 0, &sink).ok());
+  EXPECT_NEAR(small.out.values[3], 0.5f * Small::Wave(32 + 3, 2), 1e-6);
 }
 
 // Scores have absolute error < head_dim * eps * |q||k| scale, and |q||k| scale < 2 sqrt(head_dim)
@@ -101,6 +121,9 @@ std::vector<AttentionCase> Cases() {
                      .block_size = 64});
   }
   cases.push_back({.num_heads = 16, .num_kv_heads = 1, .head_dim = 128});
+  cases.push_back({.num_heads = 16, .num_kv_heads = 1, .head_dim = 576});
+  cases.push_back({.num_heads = 8, .num_kv_heads = 2, .window = 30, .sinks = true});
+  cases.push_back({.num_heads = 4, .num_kv_heads = 2, .head_dim = 32, .sinks = true});
   cases.push_back({.num_heads = 3, .num_kv_heads = 3, .head_dim = 16, .window = 1});
   cases.push_back({.num_heads = 1, .num_kv_heads = 1, .head_dim = 512, .window = 17});
   return cases;

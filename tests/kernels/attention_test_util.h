@@ -16,6 +16,7 @@ struct AttentionCase {
   int window = 0;
   float soft_cap = 0;
   int block_size = 16;
+  bool sinks = false;
 };
 
 // The keys, values and queries of some sequences. Blocks are shuffled; unused memory is 0xff: NaN
@@ -67,6 +68,7 @@ class AttentionData {
                                            .num_threads = num_threads}),
         std::byte{0xff});
     const auto pool = MakePool(num_threads);
+    const Aligned<float> sinks = RandomFloats(static_cast<size_t>(case_.num_heads), 77, 3.0f);
     const absl::Status status =
         kernels.attention({.q = q.data(),
                            .q_stride = token_size(),
@@ -79,6 +81,7 @@ class AttentionData {
                            .scale = 1.0f / std::sqrt(static_cast<float>(case_.head_dim)),
                            .window = case_.window,
                            .soft_cap = case_.soft_cap,
+                           .sinks = case_.sinks ? sinks.data() : nullptr,
                            .output = out.View(),
                            .workspace = workspace.data(),
                            .workspace_bytes = workspace.size()},

@@ -7,7 +7,8 @@
 namespace llm {
 namespace {
 
-constexpr GateActivation kActivations[] = {GateActivation::kSilu, GateActivation::kGeluTanh};
+constexpr GateActivation kActivations[] = {GateActivation::kSilu, GateActivation::kGeluTanh,
+                                           GateActivation::kClampedSwiglu};
 
 class GateTest : public BackendTest {};
 INSTANTIATE_TEST_SUITE_P(Backends, GateTest, testing::ValuesIn(AvailableKernels()), BackendName);
@@ -22,6 +23,7 @@ ActivationMemory RunGate(const KernelTable& kernels, GateActivation activation,
                          .gate = gate.data(),
                          .up = up.data(),
                          .input_stride = static_cast<int64_t>(gate.size()) / rows,
+                         .limit = 7,
                          .output = out.View()},
                         {pool.get()})
                   .ok());
@@ -34,6 +36,19 @@ TEST_P(GateTest, KnowsSiluAndGelu) {
              {-0.476811688f, 0, 1.46211716f, 5.71544476f}, 1e-6);
   ExpectNear(RunGate(kernels(), GateActivation::kGeluTanh, {-2, -0.5f, 0, 1}, up, 1, 4).values,
              {-0.0908046118f, -0.30857198f, 0, 1.68238398f}, 1e-6);
+}
+
+// 7 / (1 + e^(-1.702 * 7)) = 6.99995; the gate has no lower bound.
+TEST_P(GateTest, ClampsSwigluOnTheSidesThatItShould) {
+  const auto out = RunGate(kernels(), GateActivation::kClampedSwiglu, {1, 9, 9, -9, 1, 1},
+                           {2, 2, 9, -9, -9, 9}, 1, 6);
+  ExpectNear(out.values,
+             {2.53738730f, 20.9998594f, 55.9996250f, 1.20190679e-05f, -5.07477460f, 6.76636612f},
+             1e-5);
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const auto nans = RunGate(kernels(), GateActivation::kClampedSwiglu, {nan, 1}, {1, nan}, 1, 2);
+  EXPECT_TRUE(std::isnan(nans.values[0]));
+  EXPECT_TRUE(std::isnan(nans.values[1]));
 }
 
 TEST_P(GateTest, EqualsTheReference) {
@@ -72,7 +87,7 @@ TEST_P(GateTest, ExtremeGatesGiveZeroOrTheGateAndNanStaysNan) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const Aligned<float> gate = {-1000, -90, 90, 1000, -1e30f, 1e30f, nan, 1};
   const Aligned<float> up = {1, 1, 1, 1, 1, 1, 1, nan};
-  for (GateActivation activation : kActivations) {
+  for (GateActivation activation : {GateActivation::kSilu, GateActivation::kGeluTanh}) {
     const auto out = RunGate(kernels(), activation, gate, up, 1, 8);
     for (size_t i : {0u, 1u, 4u}) EXPECT_NEAR(out.values[i], 0, 1e-30) << gate[i];
     for (size_t i : {2u, 3u, 5u}) EXPECT_EQ(out.values[i], gate[i]);

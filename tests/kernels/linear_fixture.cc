@@ -20,9 +20,12 @@ void SetElement(F32* element, float value) { element->value = value; }
 void SetElement(F16* element, float value) { element->value = F32ToF16(value); }
 void SetElement(BF16* element, float value) { element->value = F32ToBF16(value); }
 
-// Any bytes are legal quants and group scales; only the f16 numbers need a plausible size.
+// Any bytes are legal quants and group scales; only the f16 numbers, and exponents, need a
+// plausible size.
 template <typename Block>
 void SetScales(Block* block, std::mt19937* random) {
+  if constexpr (requires { block->exponent; })
+    block->exponent = static_cast<uint8_t>(118 + (*random)() % 4);
   if constexpr (requires { block->SetScale(uint16_t{}); }) {
     block->SetScale(RandomHalf(random));
   } else if constexpr (requires { block->scale; }) {
@@ -141,12 +144,6 @@ Activations RandomActivations::Quants(int64_t begin, int64_t count) const {
   a.rows = count;
   a.cols = cols;
   return a;
-}
-
-std::unique_ptr<ThreadPool> MakePool(int num_threads) {
-  auto pool = ThreadPool::Create({.num_threads = num_threads});
-  EXPECT_TRUE(pool.ok()) << pool.status();
-  return *std::move(pool);
 }
 
 }  // namespace llm

@@ -10,6 +10,7 @@
 #include "kernels/kernel_table.h"
 #include "src/base/thread_pool.h"
 #include "src/tensor/buffer.h"
+#include "tests/kernels/kernel_test_util.h"
 
 namespace llm {
 
@@ -53,7 +54,5 @@ struct RandomActivations {
   std::vector<float> scales;
   std::vector<int16_t> sums;
 };
-
-std::unique_ptr<ThreadPool> MakePool(int num_threads);
 
 }  // namespace llm

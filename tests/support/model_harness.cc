@@ -65,6 +65,8 @@ std::unique_ptr<Sequence> ModelHarness::NewSequence(std::vector<int32_t> tokens,
   auto sequence = std::make_unique<Sequence>();
   sequence->request.prompt = tokens;
   sequence->tokens = std::move(tokens);
+  const int above = model_->config.long_rope_above;
+  sequence->request.long_rope = above > 0 && sequence->num_tokens() > above;
   sequence->block_tables.resize(free_blocks_.size());
   for (size_t group = 0; group < free_blocks_.size(); ++group) {
     for (int i = 0; i < CeilDiv(max_tokens, 16); ++i) {

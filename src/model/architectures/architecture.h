@@ -21,16 +21,52 @@ std::string ArchitectureNames();  // "llama, gemma3", for messages
 
 // One file each.
 void ConfigureLlama(ConfigReader* reader, ModelConfig* config);
+void ConfigureGemma2(ConfigReader* reader, ModelConfig* config);
 void ConfigureGemma3(ConfigReader* reader, ModelConfig* config);
+void ConfigurePhi3(ConfigReader* reader, ModelConfig* config);
+void ConfigureGptOss(ConfigReader* reader, ModelConfig* config);
+void ConfigureDeepseek2(ConfigReader* reader, ModelConfig* config);
+void ConfigureQwen2(ConfigReader* reader, ModelConfig* config);
+void ConfigureQwen3(ConfigReader* reader, ModelConfig* config);
+void ConfigureQwen3Moe(ConfigReader* reader, ModelConfig* config);
 
 // What most families share: sizes, norm_eps, head_dim and attention_scale = 1 / sqrt(head_dim).
 void ReadSizes(ConfigReader* reader, ModelConfig* config);
+// The same without what a head is.
+void ReadLayerSizes(ConfigReader* reader, ModelConfig* config);
 
-// <namespace>.rope.scaling.*: the number that positions are divided by. UNIMPLEMENTED for a type
-// other than none and linear.
-float ReadLinearRopeScaling(ConfigReader* reader);
+// How a model was stretched beyond the context that it was first trained for.
+struct RopeScaling {
+  enum Type { kNone, kLinear, kYarn, kLlama3, kLongrope };
+  Type type = kNone;
+  float factor = 1.0f;
+  int original_context = 0;  // tokens; set where the type needs it
+  float magnitude = 1.0f;    // of yarn
+  float beta_fast = 32.0f;
+  float beta_slow = 1.0f;
+  bool truncate = true;  // yarn's bounds are whole pairs of dimensions
+  float low_freq_factor = 1.0f;
+  float high_freq_factor = 4.0f;
+};
 
-// inv_freq[i] = base^(-2 i / rope_dim) / position_divisor
-RopeVariant MakeRope(int rope_dim, float base, float position_divisor);
+// <namespace>.rope.scaling.*; `truncate_yarn` where no key says it. UNIMPLEMENTED for a type that
+// is not listed above.
+RopeScaling ReadRopeScaling(ConfigReader* reader, bool truncate_yarn = true);
+
+// inv_freq[i] = base^(-2 i / rope_dim), scaled. Longrope's factors are applied later: files hold
+// them as tensors.
+RopeVariant MakeRope(int rope_dim, float base, const RopeScaling& scaling);
+
+// Llama's rows of q and k: permuted by GGUF's converter, in halves where <namespace>.rope.halves
+// says that they are as in the original checkpoint.
+RopePairs ReadRopePairs(ConfigReader* reader);
+
+// expert_*: all layers but the leading dense ones become mixtures when there are experts.
+// `defaults` has what no key says.
+void ReadExperts(ConfigReader* reader, RouterRule defaults, ModelConfig* config);
+
+// attention.sliding_window (0: none) for the layers i with (i + 1) % pattern != 0; pattern 0: for
+// all. attention.sliding_window_pattern is a number, or an array that says it layer by layer.
+void ReadWindows(ConfigReader* reader, int default_pattern, ModelConfig* config);
 
 }  // namespace llm

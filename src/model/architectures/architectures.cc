@@ -7,8 +7,11 @@ namespace llm {
 namespace {
 
 constexpr Architecture kArchitectures[] = {
-    {"llama", ConfigureLlama},
-    {"gemma3", ConfigureGemma3},
+    {"llama", ConfigureLlama},         {"qwen2", ConfigureQwen2},
+    {"qwen3", ConfigureQwen3},         {"qwen3moe", ConfigureQwen3Moe},
+    {"gemma2", ConfigureGemma2},       {"gemma3", ConfigureGemma3},
+    {"phi3", ConfigurePhi3},           {"gpt-oss", ConfigureGptOss},
+    {"deepseek2", ConfigureDeepseek2},
 };
 
 }  // namespace

@@ -18,16 +18,19 @@ constexpr int kMaxContextLength = 1 << 26;
 
 }  // namespace
 
-void ReadSizes(ConfigReader* reader, ModelConfig* config) {
+void ReadLayerSizes(ConfigReader* reader, ModelConfig* config) {
   config->num_layers = reader->Size("block_count", kMaxLayers);
   config->context_length = reader->Size("context_length", kMaxContextLength);
   config->hidden_size = reader->Size("embedding_length", kMaxHiddenSize);
   config->ffn_size = reader->Size("feed_forward_length", kMaxFfnSize);
   config->num_heads = reader->Size("attention.head_count", kMaxHeads);
-  config->num_kv_heads = reader->SizeOr("attention.head_count_kv", kMaxHeads, config->num_heads);
   config->norm_eps = reader->Float("attention.layer_norm_rms_epsilon");
   config->layers.resize(static_cast<size_t>(config->num_layers));
+}
 
+void ReadSizes(ConfigReader* reader, ModelConfig* config) {
+  ReadLayerSizes(reader, config);
+  config->num_kv_heads = reader->SizeOr("attention.head_count_kv", kMaxHeads, config->num_heads);
   if (!reader->Has("attention.key_length") && config->hidden_size % config->num_heads != 0) {
     reader->Fail(absl::InvalidArgumentError(
         absl::StrCat("key ", reader->FullName("attention.head_count"), ": ", config->num_heads,
@@ -46,29 +49,28 @@ void ReadSizes(ConfigReader* reader, ModelConfig* config) {
   config->rope_dim = reader->SizeOr("rope.dimension_count", kMaxHeadDim, config->head_dim);
 }
 
-float ReadLinearRopeScaling(ConfigReader* reader) {
-  const std::string type = reader->StringOr("rope.scaling.type", "");
-  // Files older than `rope.scaling.type` say it with one number.
-  float factor = reader->FloatOr("rope.scale_linear", 1.0f);
-  factor = reader->FloatOr("rope.scaling.factor", factor);
-  reader->Harmless("rope.scaling.finetuned");
-  reader->Harmless(
-      "rope.scaling.original_context_length");  // only yarn and its kin compute with it
-  if (type == "none") return 1.0f;
-  if (type.empty() || type == "linear") return factor;
-  reader->Fail(absl::UnimplementedError(absl::StrCat("key ", reader->FullName("rope.scaling.type"),
-                                                     ": \"", type, "\" is not supported")));
-  return 1.0f;
+RopePairs ReadRopePairs(ConfigReader* reader) {
+  const bool halves = reader->BoolOr("rope.halves", false);
+  return halves ? RopePairs::kHalves : RopePairs::kAdjacent;
 }
 
-RopeVariant MakeRope(int rope_dim, float base, float position_divisor) {
-  RopeVariant rope;
-  for (int i = 0; i < rope_dim / 2; ++i) {
-    const double exponent = -2.0 * i / rope_dim;
-    rope.inv_freq.push_back(
-        static_cast<float>(std::pow(static_cast<double>(base), exponent) / position_divisor));
+void ReadWindows(ConfigReader* reader, int default_pattern, ModelConfig* config) {
+  const int window = reader->CountOr("attention.sliding_window", kMaxContextLength, 0);
+  const std::vector<int64_t> flags = reader->IntsOrNone("attention.sliding_window_pattern");
+  const int pattern = flags.empty() ? reader->SizeOr("attention.sliding_window_pattern", kMaxLayers,
+                                                     default_pattern)
+                                    : 0;
+  if (!flags.empty() && flags.size() != config->layers.size()) {
+    reader->Fail(absl::InvalidArgumentError(
+        absl::StrCat("key ", reader->FullName("attention.sliding_window_pattern"), ": ",
+                     flags.size(), " flags for ", config->num_layers, " layers")));
+    return;
   }
-  return rope;
+  for (size_t i = 0; i < config->layers.size(); ++i) {
+    bool local = pattern == 0 || (i + 1) % static_cast<size_t>(pattern) != 0;
+    if (!flags.empty()) local = flags[i] != 0;
+    config->layers[i].window = local ? window : 0;
+  }
 }
 
 }  // namespace llm

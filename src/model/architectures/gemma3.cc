@@ -21,23 +21,18 @@ void ConfigureGemma3(ConfigReader* reader, ModelConfig* config) {
   }
   config->attention_scale = reader->FloatOr("attention.scale", config->attention_scale);
   config->attention_soft_cap = reader->FloatOr("attn_logit_softcapping", 0.0f);
-  reader->RequireZero("final_logit_softcapping");
+  config->logit_soft_cap = reader->FloatOr("final_logit_softcapping", 0.0f);
   reader->Harmless("vocab_size");
 
   // Scaling stretches the global layers only.
   const float base = reader->FloatOr("rope.freq_base", 1000000.0f);
   const float local_base = reader->FloatOr("rope.freq_base_swa", 10000.0f);
-  const float divisor = ReadLinearRopeScaling(reader);
-  config->ropes = {MakeRope(config->rope_dim, base, divisor),
-                   MakeRope(config->rope_dim, local_base, 1.0f)};
+  const RopeScaling scaling = ReadRopeScaling(reader);
+  config->ropes = {MakeRope(config->rope_dim, base, scaling),
+                   MakeRope(config->rope_dim, local_base, RopeScaling())};
 
-  const int window = reader->Size("attention.sliding_window", 1 << 26);
-  const int pattern = reader->SizeOr("attention.sliding_window_pattern", 1 << 10, 6);
-  for (size_t i = 0; i < config->layers.size(); ++i) {
-    const bool local = (i + 1) % static_cast<size_t>(pattern) != 0;
-    config->layers[i].window = local ? window : 0;
-    config->layers[i].rope = local ? 1 : 0;
-  }
+  ReadWindows(reader, 6, config);
+  for (LayerConfig& layer : config->layers) layer.rope = layer.window != 0 ? 1 : 0;
 }
 
 }  // namespace llm

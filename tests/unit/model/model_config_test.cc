@@ -102,16 +102,21 @@ TEST(ModelConfigTest, RefusesAnUnknownKeyOfTheArchitectureByName) {
 
 TEST(ModelConfigTest, RefusesRopeScalingThatItCannotComputeByName) {
   FakeWeightSource source = Header("llama");
-  source.mutable_metadata().Set("llama.rope.scaling.type", std::string("yarn"));
-  ExpectRefused(source, absl::StatusCode::kUnimplemented, "llama.rope.scaling.type: \"yarn\"");
+  source.mutable_metadata().Set("llama.rope.scaling.type", std::string("dynamic"));
+  ExpectRefused(source, absl::StatusCode::kUnimplemented, "llama.rope.scaling.type: \"dynamic\"");
 }
 
-TEST(ModelConfigTest, RefusesExpertsByName) {
+TEST(ModelConfigTest, RefusesMoreExpertsATokenThanThereAre) {
   FakeWeightSource source = Header("llama");
   source.mutable_metadata().Set("llama.expert_count", int64_t{8});
-  ExpectRefused(source, absl::StatusCode::kUnimplemented, "llama.expert_count");
-  source.mutable_metadata().Set("llama.expert_count", int64_t{0});
-  EXPECT_TRUE(ReadModelConfig(source).ok());
+  source.mutable_metadata().Set("llama.expert_used_count", int64_t{9});
+  ExpectRefused(source, absl::StatusCode::kInvalidArgument, "9 experts a token");
+  source.mutable_metadata().Set("llama.expert_used_count", int64_t{2});
+  const absl::StatusOr<ModelConfig> config = ReadModelConfig(source);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->experts.router.num_experts, 8);
+  EXPECT_TRUE(config->experts.router.normalize);
+  EXPECT_TRUE(config->layers[0].experts);
 }
 
 TEST(ModelConfigTest, RefusesASplitModel) {

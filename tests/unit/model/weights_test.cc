@@ -38,7 +38,8 @@ class WeightsTest : public testing::Test {
 };
 
 TEST_F(WeightsTest, AllocatesExactlyWhatTheHeaderPredicts) {
-  for (const char* architecture : {"llama", "gemma3"}) {
+  for (const char* architecture :
+       {"llama", "gemma2", "gemma3", "qwen3moe", "phi3", "gpt-oss", "deepseek2"}) {
     const FakeWeightSource source =
         RandomModel({.architecture = architecture, .format = WeightFormat::kQ4_1, .tied = false});
     const absl::StatusOr<ModelConfig> config = ReadModelConfig(source);
@@ -77,6 +78,26 @@ TEST_F(WeightsTest, PacksAMatrixOfManyPiecesAsTheFileHasIt) {
   ASSERT_TRUE(source.Read(*tensor, 0, tensor->size_bytes, expected.data()).ok());
   EXPECT_EQ(std::memcmp((*model)->weights.embedding.data, expected.data(), expected.size()), 0);
   EXPECT_EQ((*model)->weights.head.data, (*model)->weights.embedding.data);
+}
+
+TEST_F(WeightsTest, PartsOfAFusedTensorAreWhereTheirRowsAre) {
+  const FakeWeightSource source = RandomModel({.architecture = "phi3"});
+  const auto model = Load(source);
+  ASSERT_TRUE(model.ok()) << model.status();
+  const LayerWeights& layer = (*model)->weights.layers[1];
+  const size_t row_bytes = 64 * 2;  // the reference keeps rows of f16
+  EXPECT_EQ(layer.q.weight.data, layer.fused_qkv.data);
+  EXPECT_EQ(layer.k.weight.data, layer.fused_qkv.data + 128 * row_bytes);
+  EXPECT_EQ(layer.v.weight.data, layer.fused_qkv.data + 192 * row_bytes);
+  EXPECT_EQ(layer.v.weight.rows, 64);
+  EXPECT_EQ(layer.up.weight.data, layer.fused_gate_up.data + 96 * row_bytes);
+}
+
+TEST_F(WeightsTest, RefusesPartsAndExpertsThatBeginInsideATile) {
+  ExpectRefused(RandomModel({.architecture = "phi3", .ffn_size = 40}),
+                absl::StatusCode::kUnimplemented, "blk.0.ffn_up.weight: a part begins at row 40");
+  ExpectRefused(RandomModel({.architecture = "qwen3moe", .expert_ffn_size = 40}),
+                absl::StatusCode::kUnimplemented, "blk.0.ffn_gate_exps.weight: experts of 40 rows");
 }
 
 TEST_F(WeightsTest, NamesATensorOfAnotherShapeAndBothShapes) {

@@ -50,6 +50,7 @@ class BatchBuilderTest : public testing::Test {
 TEST_F(BatchBuilderTest, FlattensADecodeAndAPrefillChunk) {
   Sequence decode = MakeSequence(18, {7, 2}, {3, 4});
   Sequence prefill = MakeSequence(5, {1}, {0});
+  prefill.request.long_rope = true;
   StepPlan plan;
   plan.chunks = {{&decode, 17, 1, 1}, {&prefill, 0, 3, 0}};
   plan.num_tokens = 4;
@@ -59,6 +60,7 @@ TEST_F(BatchBuilderTest, FlattensADecodeAndAPrefillChunk) {
   EXPECT_THAT(batch->positions, ElementsAre(17, 0, 1, 2));
   EXPECT_THAT(batch->query_start, ElementsAre(0, 1, 4));
   EXPECT_THAT(batch->context_lens, ElementsAre(18, 3));
+  EXPECT_THAT(batch->rope_variants, ElementsAre(0, 1));
   EXPECT_THAT(batch->logit_rows, ElementsAre(0));
   ASSERT_EQ(batch->groups.size(), 2u);
   EXPECT_EQ(batch->groups[0].max_blocks, 6);

@@ -52,6 +52,23 @@ TEST_F(ModelRunnerTest, AllocatesExactlyWhatWasPlanned) {
   }
 }
 
+TEST_F(ModelRunnerTest, PlansTheWorkspaceOfEveryKindOfLayer) {
+  for (const char* architecture : {"llama", "gemma2", "qwen3moe", "phi3", "gpt-oss", "deepseek2"}) {
+    auto harness = ModelHarness::Create(RandomModel({.architecture = architecture}),
+                                        {.kernels = &ReferenceKernels()});
+    ASSERT_TRUE(harness.ok()) << harness.status();
+    const Model& model = (*harness)->model();
+    RunnerOptions options = SmallOptions();
+    options.num_blocks.resize(model.config.kv_groups.size());
+    const auto plan = PlanRunner(model.config, *model.kernels, options, pool_->num_threads());
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    const size_t before = allocator_.allocated_bytes();
+    const auto runner = ModelRunner::Create(&model, options, pool_.get(), &allocator_);
+    ASSERT_TRUE(runner.ok()) << runner.status();
+    EXPECT_EQ(allocator_.allocated_bytes() - before, plan->kv_cache + plan->workspace);
+  }
+}
+
 TEST_F(ModelRunnerTest, PlansKvBytesPerBlockWithoutKnowingTheNumberOfBlocks) {
   RunnerOptions options = SmallOptions();
   options.num_blocks.clear();

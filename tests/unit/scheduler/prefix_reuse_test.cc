@@ -67,6 +67,20 @@ TEST_F(SchedulerTest, FindsNothingUnderAnotherSaltOrAdapter) {
   EXPECT_EQ(same_salt->stats.num_cached_tokens, 11);
 }
 
+TEST_F(SchedulerTest, FindsNothingThatWasTurnedByOtherFrequencies) {
+  Start(32);
+  Add(12);
+  Step(100);
+  Sequence* longer = Add(14);
+  longer->request.long_rope = true;
+  Step(100);
+  EXPECT_EQ(longer->stats.num_cached_tokens, 0);
+  Sequence* as_long = Add(14);
+  as_long->request.long_rope = true;
+  Step(100);
+  EXPECT_EQ(as_long->stats.num_cached_tokens, 12);
+}
+
 TEST_F(SchedulerTest, NeitherReadsNorFeedsTheCacheForARequestThatDoesNotWantIt) {
   Start(32);
   Sequence* first = Add(12);
