@@ -36,7 +36,7 @@ absl::StatusOr<std::vector<absl::string_view>> FakeMetadata::GetStrings(
   return absl::NotFoundError(absl::StrCat("key ", key, ": missing"));
 }
 absl::StatusOr<std::vector<int64_t>> FakeMetadata::GetInts(absl::string_view key) const {
-  return absl::NotFoundError(absl::StrCat("key ", key, ": missing"));
+  return Get<std::vector<int64_t>>(key);
 }
 absl::StatusOr<std::vector<float>> FakeMetadata::GetFloats(absl::string_view key) const {
   return absl::NotFoundError(absl::StrCat("key ", key, ": missing"));

@@ -12,7 +12,7 @@ namespace llm {
 
 class FakeMetadata : public Metadata {
  public:
-  using Value = std::variant<int64_t, double, bool, std::string>;
+  using Value = std::variant<int64_t, double, bool, std::string, std::vector<int64_t>>;
 
   void Set(const std::string& key, Value value) { values_[key] = std::move(value); }
   void Erase(const std::string& key) { values_.erase(key); }

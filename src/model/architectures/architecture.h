@@ -65,8 +65,9 @@ RopePairs ReadRopePairs(ConfigReader* reader);
 // `defaults` has what no key says.
 void ReadExperts(ConfigReader* reader, RouterRule defaults, ModelConfig* config);
 
-// attention.sliding_window (0: none) for the layers i with (i + 1) % pattern != 0; pattern 0: for
-// all. attention.sliding_window_pattern is a number, or an array that says it layer by layer.
+// attention.sliding_window for the layers i with (i + 1) % pattern != 0; pattern 0: for all of
+// them, if there is such a key and it is not 0. attention.sliding_window_pattern is a number, or an
+// array that says it layer by layer.
 void ReadWindows(ConfigReader* reader, int default_pattern, ModelConfig* config);
 
 }  // namespace llm

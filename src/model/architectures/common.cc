@@ -55,7 +55,9 @@ RopePairs ReadRopePairs(ConfigReader* reader) {
 }
 
 void ReadWindows(ConfigReader* reader, int default_pattern, ModelConfig* config) {
-  const int window = reader->CountOr("attention.sliding_window", kMaxContextLength, 0);
+  const char* key = "attention.sliding_window";
+  const int window = default_pattern == 0 ? reader->CountOr(key, kMaxContextLength, 0)
+                                          : reader->Size(key, kMaxContextLength);
   const std::vector<int64_t> flags = reader->IntsOrNone("attention.sliding_window_pattern");
   const int pattern = flags.empty() ? reader->SizeOr("attention.sliding_window_pattern", kMaxLayers,
                                                      default_pattern)

@@ -38,11 +38,7 @@ void ConfigurePhi3(ConfigReader* reader, ModelConfig* config) {
   const RopeScaling scaling = ReadRopeScaling(reader);
   config->ropes = {MakeRope(config->rope_dim, base, scaling)};
   float& magnitude = config->ropes[0].magnitude;
-  if (HasFactors(*reader)) {
-    magnitude = Longrope(reader, scaling, config);
-  } else if (scaling.type == RopeScaling::kLongrope) {
-    reader->Fail(absl::NotFoundError("tensor rope_factors_long.weight: missing"));
-  }
+  if (HasFactors(*reader)) magnitude = Longrope(reader, scaling, config);
   magnitude = reader->FloatOr("rope.scaling.attn_factor", magnitude);
   ReadWindows(reader, 0, config);
   reader->Harmless("vocab_size");

@@ -79,6 +79,15 @@ void ReadYarn(ConfigReader* reader, RopeScaling* scaling) {
   scaling->magnitude = reader->FloatOr("rope.scaling.yarn_attn_factor", scaling->magnitude);
 }
 
+void ReadLlama3(ConfigReader* reader, RopeScaling* scaling) {
+  scaling->low_freq_factor = reader->FloatOr("rope.scaling.low_freq_factor", 1.0f);
+  scaling->high_freq_factor = reader->FloatOr("rope.scaling.high_freq_factor", 4.0f);
+  if (scaling->high_freq_factor > scaling->low_freq_factor) return;
+  reader->Fail(absl::InvalidArgumentError(
+      absl::StrCat("key ", reader->FullName("rope.scaling.high_freq_factor"),
+                   ": is not above low_freq_factor")));
+}
+
 }  // namespace
 
 RopeScaling ReadRopeScaling(ConfigReader* reader, bool truncate_yarn) {
@@ -99,14 +108,11 @@ RopeScaling ReadRopeScaling(ConfigReader* reader, bool truncate_yarn) {
     scaling.original_context = 1;
   }
   if (scaling.type == RopeScaling::kYarn) ReadYarn(reader, &scaling);
-  if (scaling.type == RopeScaling::kLlama3) {
-    scaling.low_freq_factor = reader->FloatOr("rope.scaling.low_freq_factor", 1.0f);
-    scaling.high_freq_factor = reader->FloatOr("rope.scaling.high_freq_factor", 4.0f);
-    if (!(scaling.high_freq_factor > scaling.low_freq_factor)) {
-      reader->Fail(absl::InvalidArgumentError(
-          absl::StrCat("key ", reader->FullName("rope.scaling.high_freq_factor"),
-                       ": is not above low_freq_factor")));
-    }
+  if (scaling.type == RopeScaling::kLlama3) ReadLlama3(reader, &scaling);
+  // An architecture that knows no factors refuses the tensors; without them it would turn unscaled.
+  if (scaling.type == RopeScaling::kLongrope &&
+      reader->source().Find("rope_factors_long.weight") == nullptr) {
+    reader->Fail(absl::NotFoundError("tensor rope_factors_long.weight: missing"));
   }
   return scaling;
 }

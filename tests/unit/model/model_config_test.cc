@@ -5,6 +5,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kernels/reference/reference.h"
+#include "src/model/weights.h"
 #include "tests/support/random_model.h"
 
 namespace llm {
@@ -78,6 +80,87 @@ TEST(ModelConfigTest, StretchesOnlyTheGlobalLayersOfAScaledGemma3) {
   EXPECT_FLOAT_EQ(config->ropes[1].inv_freq[0], 1.0f);
 }
 
+TEST(ModelConfigTest, TakesWindowsFromANumberOrLayerByLayer) {
+  FakeWeightSource source = Header("gpt-oss");
+  const auto windows = [&] {
+    const absl::StatusOr<ModelConfig> config = ReadModelConfig(source);
+    EXPECT_TRUE(config.ok()) << config.status();
+    std::vector<int> result;
+    for (size_t i = 0; config.ok() && i < 3; ++i) result.push_back(config->layers[i].window);
+    return result;
+  };
+  FakeMetadata& metadata = source.mutable_metadata();
+  EXPECT_THAT(windows(), ElementsAre(24, 0, 24));
+  metadata.Set("gpt-oss.attention.sliding_window_pattern", int64_t{3});
+  EXPECT_THAT(windows(), ElementsAre(24, 24, 0));
+  metadata.Set("gpt-oss.attention.sliding_window_pattern", std::vector<int64_t>{0, 1, 1});
+  EXPECT_THAT(windows(), ElementsAre(0, 24, 24));
+  metadata.Set("gpt-oss.attention.sliding_window_pattern", std::vector<int64_t>{0, 1});
+  ExpectRefused(source, absl::StatusCode::kInvalidArgument, "2 flags for 3 layers");
+}
+
+TEST(ModelConfigTest, GivesAllLayersOfALlamaItsWindowWhereItHasOne) {
+  FakeWeightSource source = Header("llama");
+  source.mutable_metadata().Set("llama.attention.sliding_window", int64_t{40});
+  const absl::StatusOr<ModelConfig> config = ReadModelConfig(source);
+  ASSERT_TRUE(config.ok()) << config.status();
+  ASSERT_EQ(config->kv_groups.size(), 1u);
+  EXPECT_EQ(config->kv_groups[0].window, 40);
+}
+
+TEST(ModelConfigTest, DescribesTheLatentAttentionOfDeepseek) {
+  const absl::StatusOr<ModelConfig> config = ReadModelConfig(Header("deepseek2"));
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->latent.rank, 32);
+  EXPECT_EQ(config->latent.key_dim, 16);
+  EXPECT_EQ(config->rope_dim, 8);
+  EXPECT_EQ(config->num_kv_heads, 1);
+  EXPECT_EQ(config->head_dim, 48);  // 40 in whole registers
+  EXPECT_FLOAT_EQ(config->attention_scale, 1.0f / std::sqrt(24.0f));
+  EXPECT_FALSE(config->layers[0].experts);
+  EXPECT_TRUE(config->layers[1].experts);
+  EXPECT_EQ(config->experts.shared_ffn_size, 64);
+  EXPECT_EQ(config->experts.router.score, RouterScore::kSigmoid);
+  EXPECT_EQ(config->experts.router.groups_per_token, 2);
+}
+
+TEST(ModelConfigTest, RefusesWhatContradictsLatentAttentionByName) {
+  const auto refused = [](const char* key, int64_t value, absl::StatusCode code) {
+    FakeWeightSource source = Header("deepseek2");
+    source.mutable_metadata().Set(std::string("deepseek2.") + key, value);
+    ExpectRefused(source, code, key);
+  };
+  refused("attention.head_count_kv", 4, absl::StatusCode::kUnimplemented);
+  refused("attention.key_length", 24, absl::StatusCode::kUnimplemented);
+  refused("attention.key_length_mla", 8, absl::StatusCode::kInvalidArgument);
+  refused("expert_gating_func", 4, absl::StatusCode::kUnimplemented);
+  refused("attention.indexer.head_count", 4, absl::StatusCode::kUnimplemented);
+  FakeWeightSource source = Header("deepseek2");
+  source.mutable_metadata().Set("deepseek2.attention.kv_lora_rank", int64_t{640});
+  source.mutable_metadata().Set("deepseek2.attention.key_length", int64_t{648});
+  source.mutable_metadata().Set("deepseek2.attention.value_length", int64_t{640});
+  ExpectRefused(source, absl::StatusCode::kUnimplemented, "head_dim 656");
+}
+
+TEST(ModelConfigTest, KeepsYarnWholeUnlessTheFamilyOrAKeySaysOtherwise) {
+  const auto frequencies = [](const std::string& architecture, int truncate) {
+    FakeWeightSource source = Header(architecture);
+    const auto set = [&](const char* key, FakeMetadata::Value value) {
+      source.mutable_metadata().Set(architecture + ".rope.scaling." + key, std::move(value));
+    };
+    set("type", std::string("yarn"));
+    set("factor", 32.0);
+    set("original_context_length", int64_t{64});
+    if (truncate >= 0) set("yarn_truncate", truncate != 0);
+    const absl::StatusOr<ModelConfig> config = ReadModelConfig(source);
+    EXPECT_TRUE(config.ok()) << config.status();
+    return config.ok() ? config->ropes[0].inv_freq : std::vector<float>();
+  };
+  EXPECT_EQ(frequencies("llama", -1), frequencies("llama", 1));
+  EXPECT_EQ(frequencies("gpt-oss", -1), frequencies("gpt-oss", 0));
+  EXPECT_NE(frequencies("llama", 0), frequencies("llama", 1));
+}
+
 TEST(ModelConfigTest, ComputesRopeFrequenciesFromTheBase) {
   FakeWeightSource source = Header("llama");
   source.mutable_metadata().Set("llama.rope.freq_base", 500000.0);
@@ -104,6 +187,19 @@ TEST(ModelConfigTest, RefusesRopeScalingThatItCannotComputeByName) {
   FakeWeightSource source = Header("llama");
   source.mutable_metadata().Set("llama.rope.scaling.type", std::string("dynamic"));
   ExpectRefused(source, absl::StatusCode::kUnimplemented, "llama.rope.scaling.type: \"dynamic\"");
+}
+
+TEST(ModelConfigTest, RefusesLongropeWithoutFactorsAndFactorsThatNothingReads) {
+  FakeWeightSource source = Header("llama");
+  source.mutable_metadata().Set("llama.rope.scaling.type", std::string("longrope"));
+  source.mutable_metadata().Set("llama.rope.scaling.original_context_length", int64_t{64});
+  ExpectRefused(source, absl::StatusCode::kNotFound, "rope_factors_long.weight: missing");
+  source.Add("rope_factors_long.weight", WeightFormat::kF32, {16});
+  const absl::StatusOr<ModelConfig> config = ReadModelConfig(source);
+  ASSERT_TRUE(config.ok()) << config.status();
+  const absl::Status status = WeightsBytes(source, *config, ReferenceKernels()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("rope_factors_long.weight: not used"));
 }
 
 TEST(ModelConfigTest, RefusesMoreExpertsATokenThanThereAre) {
