@@ -63,15 +63,85 @@ LLM_SIMD Floats LoadSignedBytes(const uint8_t* p) {
       _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))))};
 }
 
-// 2^(p[i] - 127); 0 for a byte of 0.
-LLM_SIMD Floats LoadExponents(const uint8_t* p) {
-  const __m256i bytes = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
-  return {_mm256_castsi256_ps(_mm256_slli_epi32(bytes, 23))};
+// The same lanes as four bytes each, or as one word.
+LLM_SIMD Words AsWords(Bytes a) { return {a.v}; }
+LLM_SIMD Bytes AsBytes(Words a) { return {a.v}; }
+// One unsigned byte or short a lane.
+LLM_SIMD Words LoadByteWords(const uint8_t* p) {
+  return {_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)))};
 }
-// table[i] for each byte i. REQUIRES: i < 16.
-LLM_SIMD Bytes Lookup(const uint8_t* table, Bytes i) {
-  const __m128i values = _mm_load_si128(reinterpret_cast<const __m128i*>(table));
-  return {_mm256_shuffle_epi8(_mm256_broadcastsi128_si256(values), i.v)};
+LLM_SIMD Words LoadShortWords(const uint8_t* p) {
+  return {_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
+}
+LLM_SIMD Words SetWords(int32_t x) { return {_mm256_set1_epi32(x)}; }
+LLM_SIMD Words And(Words a, int32_t mask) {
+  return {_mm256_and_si256(a.v, _mm256_set1_epi32(mask))};
+}
+LLM_SIMD Words Or(Words a, Words b) { return {_mm256_or_si256(a.v, b.v)}; }
+LLM_SIMD Words Xor(Words a, Words b) { return {_mm256_xor_si256(a.v, b.v)}; }
+LLM_SIMD Words Sub(Words a, Words b) { return {_mm256_sub_epi32(a.v, b.v)}; }
+LLM_SIMD Words ShiftRight(Words a, int n) { return {_mm256_srli_epi32(a.v, n)}; }
+LLM_SIMD Words ShiftLeft(Words a, int n) { return {_mm256_slli_epi32(a.v, n)}; }
+// table[index] of both halves of each lane. REQUIRES: they exist, and one entry behind them. kSize:
+// points of the table.
+template <int kSize>
+LLM_SIMD Words LookupPairs(const uint16_t* table, Words index) {
+  const int* base = reinterpret_cast<const int*>(table);
+  const __m256i low = _mm256_i32gather_epi32(base, And(index, 0xffff).v, 2);
+  const __m256i high = _mm256_i32gather_epi32(base, _mm256_srli_epi32(index.v, 16), 2);
+  return {_mm256_blend_epi16(low, _mm256_slli_epi32(high, 16), 0xaa)};
+}
+// The low, or high, halves of the lanes of a and of b.
+LLM_SIMD Words JoinLow(Words a, Words b) {
+  return {_mm256_blend_epi16(a.v, _mm256_slli_epi32(b.v, 16), 0xaa)};
+}
+LLM_SIMD Words JoinHigh(Words a, Words b) {
+  return {_mm256_blend_epi16(_mm256_srli_epi32(a.v, 16), b.v, 0xaa)};
+}
+// The bits of each lane as an f32.
+LLM_SIMD Floats AsFloats(Words a) { return {_mm256_castsi256_ps(a.v)}; }
+// The low half of each lane as an f16. REQUIRES: the high half is 0.
+LLM_SIMD Floats HalvesOf(Words a) {
+  const __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(a.v, a.v), 0xd8);
+  return {_mm256_cvtph_ps(_mm256_castsi256_si128(packed))};
+}
+
+// table[index] of each byte. REQUIRES: index < 16.
+LLM_SIMD Bytes Lookup(const uint8_t* table, Bytes index) {
+  const __m128i row = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));
+  return {_mm256_shuffle_epi8(_mm256_broadcastsi128_si256(row), index.v)};
+}
+LLM_SIMD Bytes Add(Bytes a, Bytes b) { return {_mm256_add_epi8(a.v, b.v)}; }  // modulo 256
+LLM_SIMD Bytes SetBytes(int x) { return {_mm256_set1_epi8(static_cast<char>(x))}; }
+// sum - x where bit n of the byte of `signs` is set, else x.
+template <int n>
+LLM_SIMD Bytes MirrorWhere(Bytes signs, int sum, Bytes x) {
+  const __m256i bit = _mm256_set1_epi8(static_cast<char>(1 << n));
+  const __m256i set = _mm256_cmpeq_epi8(_mm256_and_si256(signs.v, bit), bit);
+  const __m256i mirrored = _mm256_sub_epi8(_mm256_set1_epi8(static_cast<char>(sum)), x.v);
+  return {_mm256_blendv_epi8(x.v, mirrored, set)};
+}
+// 3 x / 256: the first digit of x / 256 in base 3.
+LLM_SIMD Bytes FirstDigit(Bytes a) {
+  const __m256i one = _mm256_cmpeq_epi8(_mm256_max_epu8(a.v, _mm256_set1_epi8(86)), a.v);
+  const __m256i two =
+      _mm256_cmpeq_epi8(_mm256_max_epu8(a.v, _mm256_set1_epi8(static_cast<char>(171))), a.v);
+  return {_mm256_abs_epi8(_mm256_add_epi8(one, two))};
+}
+// Numbers of 5 bits of rows [row, row + kLanes), four each: byte b of a tile's 64 has its low 4
+// bits in nibble b / 32 of byte b % 32, its top bit in bit b % 8 of byte 32 + b / 8.
+LLM_SIMD Bytes LoadFiveBits(const uint8_t* p, int row) {
+  const __m256i pair = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  const __m256i low = _mm256_and_si256(_mm256_srl_epi16(pair, _mm_cvtsi32_si128(row / 8 * 4)),
+                                       _mm256_set1_epi8(0x0f));
+  int32_t bits;
+  std::memcpy(&bits, p + 32 + row / 2, sizeof(bits));
+  const __m256i byte_of =
+      _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
+  const __m256i bit = _mm256_set1_epi64x(static_cast<int64_t>(0x8040201008040201));
+  const __m256i spread = _mm256_shuffle_epi8(_mm256_set1_epi32(bits), byte_of);
+  const __m256i set = _mm256_cmpeq_epi8(_mm256_and_si256(spread, bit), bit);
+  return {_mm256_or_si256(low, _mm256_and_si256(set, _mm256_set1_epi8(0x10)))};
 }
 
 LLM_SIMD __m256i BroadcastFour(const int8_t* activations) {

@@ -60,15 +60,95 @@ LLM_SIMD Floats LoadSignedBytes(const uint8_t* p) {
       _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))))};
 }
 
-// 2^(p[i] - 127); 0 for a byte of 0.
-LLM_SIMD Floats LoadExponents(const uint8_t* p) {
-  const __m512i bytes = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-  return {_mm512_castsi512_ps(_mm512_slli_epi32(bytes, 23))};
+// The same lanes as four bytes each, or as one word.
+LLM_SIMD Words AsWords(Bytes a) { return {a.v}; }
+LLM_SIMD Bytes AsBytes(Words a) { return {a.v}; }
+// One unsigned byte or short a lane.
+LLM_SIMD Words LoadByteWords(const uint8_t* p) {
+  return {_mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
 }
-// table[i] for each byte i. REQUIRES: i < 16.
-LLM_SIMD Bytes Lookup(const uint8_t* table, Bytes i) {
-  const __m128i values = _mm_load_si128(reinterpret_cast<const __m128i*>(table));
-  return {_mm512_shuffle_epi8(_mm512_broadcast_i32x4(values), i.v)};
+LLM_SIMD Words LoadShortWords(const uint8_t* p) {
+  return {_mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
+}
+LLM_SIMD Words SetWords(int32_t x) { return {_mm512_set1_epi32(x)}; }
+LLM_SIMD Words And(Words a, int32_t mask) {
+  return {_mm512_and_si512(a.v, _mm512_set1_epi32(mask))};
+}
+LLM_SIMD Words Or(Words a, Words b) { return {_mm512_or_si512(a.v, b.v)}; }
+LLM_SIMD Words Xor(Words a, Words b) { return {_mm512_xor_si512(a.v, b.v)}; }
+LLM_SIMD Words Sub(Words a, Words b) { return {_mm512_sub_epi32(a.v, b.v)}; }
+LLM_SIMD Words ShiftRight(Words a, int n) {
+  return {_mm512_srli_epi32(a.v, static_cast<unsigned>(n))};
+}
+LLM_SIMD Words ShiftLeft(Words a, int n) {
+  return {_mm512_slli_epi32(a.v, static_cast<unsigned>(n))};
+}
+// Entry index % kSize of each half of a lane: 64 entries a permutation, then choices by the bits
+// above.
+template <int kSize>
+LLM_SIMD __m512i SelectEntries(const uint16_t* table, __m512i index) {
+  if constexpr (kSize == 64) {
+    return _mm512_permutex2var_epi16(_mm512_loadu_si512(table), index,
+                                     _mm512_loadu_si512(table + 32));
+  } else {
+    const __m512i low = SelectEntries<kSize / 2>(table, index);
+    const __m512i high = SelectEntries<kSize / 2>(table + kSize / 2, index);
+    const __mmask32 bit = _mm512_test_epi16_mask(index, _mm512_set1_epi16(kSize / 2));
+    return _mm512_mask_blend_epi16(bit, low, high);
+  }
+}
+// table[index] of both halves of each lane. REQUIRES: they exist, and one entry behind them. kSize:
+// points of the table; more than 1024 are gathered, which a permutation of each 64 would not beat.
+template <int kSize>
+LLM_SIMD Words LookupPairs(const uint16_t* table, Words index) {
+  if constexpr (kSize <= 1024) return {SelectEntries<kSize>(table, index.v)};
+  const __m512i low = _mm512_i32gather_epi32(And(index, 0xffff).v, table, 2);
+  const __m512i high = _mm512_i32gather_epi32(_mm512_srli_epi32(index.v, 16), table, 2);
+  return {_mm512_mask_blend_epi16(0xaaaaaaaa, low, _mm512_slli_epi32(high, 16))};
+}
+// The low, or high, halves of the lanes of a and of b.
+LLM_SIMD Words JoinLow(Words a, Words b) {
+  return {_mm512_mask_blend_epi16(0xaaaaaaaa, a.v, _mm512_slli_epi32(b.v, 16))};
+}
+LLM_SIMD Words JoinHigh(Words a, Words b) {
+  return {_mm512_mask_blend_epi16(0xaaaaaaaa, _mm512_srli_epi32(a.v, 16), b.v)};
+}
+// The bits of each lane as an f32.
+LLM_SIMD Floats AsFloats(Words a) { return {_mm512_castsi512_ps(a.v)}; }
+// The low half of each lane as an f16.
+LLM_SIMD Floats HalvesOf(Words a) { return {_mm512_cvtph_ps(_mm512_cvtepi32_epi16(a.v))}; }
+
+// table[index] of each byte. REQUIRES: index < 16.
+LLM_SIMD Bytes Lookup(const uint8_t* table, Bytes index) {
+  const __m128i row = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));
+  return {_mm512_shuffle_epi8(_mm512_broadcast_i32x4(row), index.v)};
+}
+LLM_SIMD Bytes Add(Bytes a, Bytes b) { return {_mm512_add_epi8(a.v, b.v)}; }  // modulo 256
+LLM_SIMD Bytes SetBytes(int x) { return {_mm512_set1_epi8(static_cast<char>(x))}; }
+// sum - x where bit n of the byte of `signs` is set, else x.
+template <int n>
+LLM_SIMD Bytes MirrorWhere(Bytes signs, int sum, Bytes x) {
+  const __mmask64 set = _mm512_test_epi8_mask(signs.v, _mm512_set1_epi8(static_cast<char>(1 << n)));
+  return {_mm512_mask_sub_epi8(x.v, set, _mm512_set1_epi8(static_cast<char>(sum)), x.v)};
+}
+// 3 x / 256: the first digit of x / 256 in base 3.
+LLM_SIMD Bytes FirstDigit(Bytes a) {
+  const __m512i ones = _mm512_set1_epi8(1);
+  const __m512i one =
+      _mm512_maskz_mov_epi8(_mm512_cmpge_epu8_mask(a.v, _mm512_set1_epi8(86)), ones);
+  const __mmask64 two = _mm512_cmpge_epu8_mask(a.v, _mm512_set1_epi8(static_cast<char>(171)));
+  return {_mm512_mask_add_epi8(one, two, one, ones)};
+}
+// Numbers of 5 bits of rows [row, row + kLanes), four each: byte b of a tile's 64 has its low 4
+// bits in nibble b / 32 of byte b % 32, its top bit in bit b % 8 of byte 32 + b / 8.
+LLM_SIMD Bytes LoadFiveBits(const uint8_t* p, int /*row*/) {
+  const __m256i pair = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  const __m512i both =
+      _mm512_inserti64x4(_mm512_castsi256_si512(pair), _mm256_srli_epi16(pair, 4), 1);
+  const __m512i low = _mm512_and_si512(both, _mm512_set1_epi8(0x0f));
+  uint64_t bits;
+  std::memcpy(&bits, p + 32, sizeof(bits));
+  return {_mm512_or_si512(low, _mm512_maskz_set1_epi8(_cvtu64_mask64(bits), 0x10))};
 }
 
 // Byte j of each lane, as f32.

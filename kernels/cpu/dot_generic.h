@@ -91,19 +91,119 @@ LLM_SIMD Floats LoadSignedBytes(const uint8_t* p) {
   return r;
 }
 
-// 2^(p[i] - 127); 0 for a byte of 0.
-LLM_SIMD Floats LoadExponents(const uint8_t* p) {
-  Floats r;
-  LLM_LANES {
-    const uint32_t bits = static_cast<uint32_t>(p[i]) << 23;
-    std::memcpy(&r.v[i], &bits, sizeof(bits));
-  }
+// The same lanes as four bytes each, or as one word.
+LLM_SIMD Words AsWords(Bytes a) {
+  Words r;
+  std::memcpy(r.v, a.v, sizeof(r.v));
   return r;
 }
-// table[i] for each byte i. REQUIRES: i < 16.
-LLM_SIMD Bytes Lookup(const uint8_t* table, Bytes b) {
-  for (int i = 0; i < 4 * kLanes; ++i) b.v[i] = table[b.v[i]];
-  return b;
+LLM_SIMD Bytes AsBytes(Words a) {
+  Bytes r;
+  std::memcpy(r.v, a.v, sizeof(r.v));
+  return r;
+}
+// One unsigned byte or short a lane.
+LLM_SIMD Words LoadByteWords(const uint8_t* p) {
+  Words r;
+  LLM_LANES r.v[i] = p[i];
+  return r;
+}
+LLM_SIMD Words LoadShortWords(const uint8_t* p) {
+  Words r;
+  LLM_LANES r.v[i] = p[2 * i] | p[2 * i + 1] << 8;
+  return r;
+}
+LLM_SIMD Words SetWords(int32_t x) {
+  Words r;
+  LLM_LANES r.v[i] = x;
+  return r;
+}
+LLM_SIMD Words And(Words a, int32_t mask) {
+  LLM_LANES a.v[i] &= mask;
+  return a;
+}
+LLM_SIMD Words Or(Words a, Words b) {
+  LLM_LANES a.v[i] |= b.v[i];
+  return a;
+}
+LLM_SIMD Words Xor(Words a, Words b) {
+  LLM_LANES a.v[i] ^= b.v[i];
+  return a;
+}
+LLM_SIMD Words Sub(Words a, Words b) {
+  LLM_LANES a.v[i] -= b.v[i];
+  return a;
+}
+LLM_SIMD Words ShiftRight(Words a, int n) {
+  LLM_LANES a.v[i] = static_cast<int32_t>(static_cast<uint32_t>(a.v[i]) >> n);
+  return a;
+}
+LLM_SIMD Words ShiftLeft(Words a, int n) {
+  LLM_LANES a.v[i] = static_cast<int32_t>(static_cast<uint32_t>(a.v[i]) << n);
+  return a;
+}
+// table[index] of both halves of each lane. REQUIRES: they exist. kSize: points of the table.
+template <int kSize>
+LLM_SIMD Words LookupPairs(const uint16_t* table, Words index) {
+  LLM_LANES {
+    const uint32_t both = static_cast<uint32_t>(index.v[i]);
+    index.v[i] = static_cast<int32_t>(table[both & 0xffff] | uint32_t{table[both >> 16]} << 16);
+  }
+  return index;
+}
+// The low, or high, halves of the lanes of a and of b.
+LLM_SIMD Words JoinLow(Words a, Words b) { return Or(And(a, 0xffff), ShiftLeft(b, 16)); }
+LLM_SIMD Words JoinHigh(Words a, Words b) { return Or(ShiftRight(a, 16), And(b, -0x10000)); }
+// The bits of each lane as an f32.
+LLM_SIMD Floats AsFloats(Words a) {
+  Floats r;
+  std::memcpy(r.v, a.v, sizeof(r.v));
+  return r;
+}
+// The low half of each lane as an f16.
+LLM_SIMD Floats HalvesOf(Words a) {
+  Floats r;
+  LLM_LANES r.v[i] = HalfToFloat(static_cast<uint16_t>(a.v[i]));
+  return r;
+}
+
+// table[index] of each byte. REQUIRES: index < 16.
+LLM_SIMD Bytes Lookup(const uint8_t* table, Bytes index) {
+  for (uint8_t& byte : index.v) byte = table[byte];
+  return index;
+}
+LLM_SIMD Bytes Add(Bytes a, Bytes b) {  // modulo 256
+  for (int i = 0; i < 4 * kLanes; ++i) a.v[i] = static_cast<uint8_t>(a.v[i] + b.v[i]);
+  return a;
+}
+LLM_SIMD Bytes SetBytes(int x) {
+  Bytes r;
+  for (uint8_t& byte : r.v) byte = static_cast<uint8_t>(x);
+  return r;
+}
+// sum - x where bit n of the byte of `signs` is set, else x.
+template <int n>
+LLM_SIMD Bytes MirrorWhere(Bytes signs, int sum, Bytes x) {
+  for (int i = 0; i < 4 * kLanes; ++i) {
+    if ((signs.v[i] >> n) & 1) x.v[i] = static_cast<uint8_t>(sum - x.v[i]);
+  }
+  return x;
+}
+// 3 x / 256: the first digit of x / 256 in base 3.
+LLM_SIMD Bytes FirstDigit(Bytes a) {
+  for (uint8_t& byte : a.v) byte = static_cast<uint8_t>(byte * 3 >> 8);
+  return a;
+}
+// Numbers of 5 bits of rows [row, row + kLanes), four each: byte b of a tile's 64 has its low 4
+// bits in nibble b / 32 of byte b % 32, its top bit in bit b % 8 of byte 32 + b / 8.
+LLM_SIMD Bytes LoadFiveBits(const uint8_t* p, int row) {
+  Bytes r;
+  for (int i = 0; i < 4 * kLanes; ++i) {
+    const int b = 4 * row + i;
+    const int low = (p[b % 32] >> (b / 32 * 4)) & 0xf;
+    r.v[i] = static_cast<uint8_t>(low | ((p[32 + b / 8] >> (b % 8)) & 1) << 4);
+  }
+  return r;
 }
 
 // Byte j of each lane, as f32.

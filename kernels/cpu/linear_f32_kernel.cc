@@ -77,8 +77,9 @@ struct DecodeQuants {
       PrefetchGroup(ahead.tile, task.scales_offset, ahead.step / kTileGroup + g);
       for (int row = 0; row < kPackTileRows; row += kLanes) {
         Bytes w[kGroupSteps];
-        Format::Unpack(from.tile + group * Format::kGroupBytes + row * kStepCols, w);
-        const GroupScales scales = Format::Scales(scales_of_tile, group, row);
+        const uint8_t* quants = from.tile + group * Format::kGroupBytes;
+        Format::Unpack(quants, row, w);
+        const GroupScales scales = Format::Scales(quants, scales_of_tile, group, row);
         float* out = panel + g * kTileGroup * kPackTileRows + row;
         for (int s = 0; s < kGroupSteps; ++s)
           DecodeStep(w[s], scales, s, out + s * kStepCols * kPackTileRows);
@@ -93,13 +94,14 @@ struct DecodeQuants {
   }
 
   LLM_SIMD void DecodeStep(Bytes w, const GroupScales& scales, int step, float* out) {
-    const Floats scale = scales.scale[Format::kGroup == 16 ? step / (kGroupSteps / 2) : 0];
+    const int half = Format::kGroup == 16 ? step / (kGroupSteps / 2) : 0;
+    const Floats scale = scales.scale[half];
     const Floats zero = SetFloats(-static_cast<float>(Format::kZero));
     for (int j = 0; j < kStepCols; ++j) {
       const Floats q = ByteOfLanes(w, j);
       Floats value;
       if constexpr (Format::kHasMin) {
-        value = FmaFloats(scale, q, scales.min);
+        value = FmaFloats(scale, q, scales.min[half]);
       } else {
         value = MulFloats(scale, AddFloats(q, zero));
       }
@@ -118,24 +120,11 @@ LinearTaskFn LinearF32(WeightFormat format) {
       return RunSource<Floats16<uint16_t, LoadF16>>;
     case WeightFormat::kBF16:
       return RunSource<BF16Weights>;
-    case WeightFormat::kQ4_0:
-      return RunSource<Panel<DecodeQuants<CenteredNibbles<0>>>>;
-    case WeightFormat::kQ5_0:
-      return RunSource<Panel<DecodeQuants<CenteredNibbles<1>>>>;
-    case WeightFormat::kQ4_1:
-      return RunSource<Panel<DecodeQuants<AffineNibbles<0>>>>;
-    case WeightFormat::kQ5_1:
-      return RunSource<Panel<DecodeQuants<AffineNibbles<1>>>>;
-    case WeightFormat::kQ4_K:
-      return RunSource<Panel<DecodeQuants<SuperNibbles<0>>>>;
-    case WeightFormat::kQ5_K:
-      return RunSource<Panel<DecodeQuants<SuperNibbles<1>>>>;
-    case WeightFormat::kQ6_K:
-      return RunSource<Panel<DecodeQuants<SixBits>>>;
-    case WeightFormat::kMXFP4:
-      return RunSource<Panel<DecodeQuants<E2m1Codes>>>;
-    case WeightFormat::kQ8_0:
-      return RunSource<Panel<DecodeQuants<EightBits>>>;
+#define LLM_TILE_FORMAT(name, ...) \
+  case WeightFormat::k##name:      \
+    return RunSource<Panel<DecodeQuants<TileFormat<__VA_ARGS__>>>>;
+#include "kernels/cpu/tile_formats.def"
+#undef LLM_TILE_FORMAT
   }
   return nullptr;
 }

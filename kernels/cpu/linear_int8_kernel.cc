@@ -27,9 +27,9 @@ template <int kRows>
 struct ActivationGroup {
   int8_t quants[kRows][kTileGroup];
   float scale[kRows];
-  float sum[kRows];
-  int32_t correction[2][kRows];  // -zero * sum of quants: of the group (in [0]), or of each half
-                                 // where kGroup is 16
+  // Of the group (in [0]), or of each half where kGroup is 16: sum of quants, and -zero times it.
+  float sum[2][kRows];
+  int32_t correction[2][kRows];
 };
 
 // Rows from `count` on are zero: they are computed and not stored.
@@ -39,15 +39,17 @@ LLM_SIMD void Gather(const LinearTask& task, int row_begin, int count, int64_t g
   const int64_t groups_a_row = task.cols / kTileGroup;
   if (count < kRows) std::memset(groups, 0, sizeof(*groups) * static_cast<size_t>(num_groups));
   for (int r = 0; r < count; ++r) {
-    const int64_t first = (row_begin + r) * groups_a_row + group_begin;
+    const int64_t begin = (row_begin + r) * groups_a_row + group_begin;
     for (int g = 0; g < num_groups; ++g) {
-      const int64_t index = first + g;
+      const int64_t index = begin + g;
       std::memcpy(groups[g].quants[r], task.quants + index * kTileGroup, kTileGroup);
       const int32_t low = task.sums[2 * index];
       const int32_t high = task.sums[2 * index + 1];
       groups[g].scale[r] = task.scales[index];
-      groups[g].sum[r] = static_cast<float>(low + high);
-      groups[g].correction[0][r] = -Format::kZero * (Format::kGroup == 32 ? low + high : low);
+      const int32_t first = Format::kGroup == 32 ? low + high : low;
+      groups[g].sum[0][r] = static_cast<float>(first);
+      groups[g].sum[1][r] = static_cast<float>(high);
+      groups[g].correction[0][r] = -Format::kZero * first;
       groups[g].correction[1][r] = -Format::kZero * high;
     }
   }
@@ -63,7 +65,8 @@ LLM_SIMD void AddGroup(const Bytes* w, const GroupScales& scales, const Activati
         w + half * kSteps, a.quants[r] + half * Format::kGroup, correction));
     Floats term;
     if constexpr (Format::kHasMin) {
-      term = FmaFloats(scales.scale[half], dot, MulFloats(scales.min, SetFloats(a.sum[r])));
+      term = FmaFloats(scales.scale[half], dot,
+                       MulFloats(scales.min[half], SetFloats(a.sum[half][r])));
     } else {
       term = MulFloats(scales.scale[half], dot);
     }
@@ -100,12 +103,12 @@ LLM_SIMD void RunSlice(const LinearTask& task, const TileSlice& slice, int count
     acc[r] = group_begin > 0 && r < count ? LoadFloats(slice.out + r * task.out_stride, slice.n)
                                           : ZeroFloats();
   }
-  const uint8_t* quants = slice.quants + group_begin * Format::kGroupBytes + slice.row * kStepCols;
+  const uint8_t* quants = slice.quants + group_begin * Format::kGroupBytes;
   for (int g = 0; g < num_groups; ++g, quants += Format::kGroupBytes) {
     if (slice.prefetch != 0) PrefetchGroup<Format>(slice, quants + slice.prefetch, group_begin + g);
     Bytes w[kGroupSteps];
-    Format::Unpack(quants, w);
-    const GroupScales scales = Format::Scales(slice.scales, group_begin + g, slice.row);
+    Format::Unpack(quants, slice.row, w);
+    const GroupScales scales = Format::Scales(quants, slice.scales, group_begin + g, slice.row);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) AddGroup<Format, kRows>(w, scales, groups[g], r, &acc[r]);
   }
@@ -204,24 +207,11 @@ void Run(const LinearTask& task) {
 
 LinearTaskFn LinearInt8(WeightFormat format) {
   switch (format) {
-    case WeightFormat::kQ4_0:
-      return Run<CenteredNibbles<0>>;
-    case WeightFormat::kQ5_0:
-      return Run<CenteredNibbles<1>>;
-    case WeightFormat::kQ4_1:
-      return Run<AffineNibbles<0>>;
-    case WeightFormat::kQ5_1:
-      return Run<AffineNibbles<1>>;
-    case WeightFormat::kQ4_K:
-      return Run<SuperNibbles<0>>;
-    case WeightFormat::kQ5_K:
-      return Run<SuperNibbles<1>>;
-    case WeightFormat::kQ6_K:
-      return Run<SixBits>;
-    case WeightFormat::kMXFP4:
-      return Run<E2m1Codes>;
-    case WeightFormat::kQ8_0:
-      return Run<EightBits>;
+#define LLM_TILE_FORMAT(name, ...) \
+  case WeightFormat::k##name:      \
+    return Run<TileFormat<__VA_ARGS__>>;
+#include "kernels/cpu/tile_formats.def"
+#undef LLM_TILE_FORMAT
     default:
       return nullptr;
   }

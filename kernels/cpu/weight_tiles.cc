@@ -1,179 +1,117 @@
-// Sizes of tiles, and the way back from a tile to one row.
+// Sizes of tiles, and the way back from a tile to one row: with the generic instruction set's
+// readers, whose lanes are plain arrays.
 #include "kernels/cpu/weight_tiles.h"
 
 #include <cstring>
 
-#include "kernels/quant/mxfp4.h"
+#include "kernels/cpu/tile_formats.h"
 #include "src/base/math.h"
 #include "src/tensor/float_convert.h"
 
-namespace llm {
+namespace llm::generic {
 namespace {
 
-constexpr int GroupBytes(WeightFormat format) {
+struct ShapeParts {
+  int64_t group_bytes;
+  int64_t num_groups;
+  int64_t scale_bytes;
+};
+
+template <typename Format>
+ShapeParts QuantParts(int64_t cols) {
+  return {Format::kGroupBytes, cols / kTileGroup, cols / Format::kCols * Format::kBytes};
+}
+
+ShapeParts GetParts(WeightFormat format, int64_t cols) {
   switch (format) {
-    case WeightFormat::kQ4_0:
-    case WeightFormat::kQ4_1:
-    case WeightFormat::kQ4_K:
-    case WeightFormat::kMXFP4:
-      return kNibbleBytes;
-    case WeightFormat::kQ5_0:
-    case WeightFormat::kQ5_1:
-    case WeightFormat::kQ5_K:
-      return kNibbleBytes + kStepBytes;
-    case WeightFormat::kQ6_K:
-      return kNibbleBytes + 2 * kStepBytes;
-    case WeightFormat::kQ8_0:
-      return kGroupSteps * kStepBytes;
     case WeightFormat::kF32:
-      return 4 * kPackTileRows;
+      return {4 * kPackTileRows, cols, 0};
     case WeightFormat::kF16:
+      return {2 * kPackTileRows, cols, 0};
     case WeightFormat::kBF16:
-      return 2 * kPackTileRows;
+      return {2 * kPackTileRows, RoundUp<int64_t>(cols, 2), 0};
+#define LLM_TILE_FORMAT(name, ...) \
+  case WeightFormat::k##name:      \
+    return QuantParts<TileFormat<__VA_ARGS__>>(cols);
+#include "kernels/cpu/tile_formats.def"
+#undef LLM_TILE_FORMAT
   }
-  return 0;
+  return {};
 }
 
-constexpr int64_t ScaleBytes(WeightFormat format, int64_t cols) {
-  switch (format) {
-    case WeightFormat::kQ4_0:
-    case WeightFormat::kQ5_0:
-    case WeightFormat::kQ8_0:
-      return cols / kTileGroup * kHalfRow;
-    case WeightFormat::kQ4_1:
-    case WeightFormat::kQ5_1:
-      return cols / kTileGroup * 2 * kHalfRow;
-    case WeightFormat::kQ4_K:
-    case WeightFormat::kQ5_K:
-      return cols / kSuperBlock * (2 * kHalfRow + kSuperGroups * 2 * kPackTileRows);
-    case WeightFormat::kQ6_K:
-      return cols / kSuperBlock * (kHalfRow + kSuperGroups * 2 * kPackTileRows);
-    case WeightFormat::kMXFP4:
-      return cols / kTileGroup * kPackTileRows;
-    case WeightFormat::kF32:
-    case WeightFormat::kF16:
-    case WeightFormat::kBF16:
-      return 0;
-  }
-  return 0;
-}
-
-float PowerOfTwoAt(const uint8_t* p) {
-  const uint32_t bits = uint32_t{*p} << 23;
-  float value;
-  std::memcpy(&value, &bits, sizeof(value));
-  return value;
-}
-
-float HalfAt(const uint8_t* p) {
-  uint16_t half;
-  std::memcpy(&half, p, sizeof(half));
-  return F16ToF32(half);
-}
-
-// Quant of column `col` (in its group) of row `row` in the group at `group`.
-template <WeightFormat format>
-int QuantAt(const uint8_t* group, int row, int col) {
-  const int step = col / kStepCols;
-  const int byte = row * kStepCols + col % kStepCols;
-  if (format == WeightFormat::kQ8_0) return group[step * kStepBytes + byte];
-  const int pair = group[step % 4 * kStepBytes + byte];
-  const int nibble = step < 4 ? pair & 0xf : pair >> 4;
-  const uint8_t* planes = group + kNibbleBytes;
-  const int bytes = GroupBytes(format) - kNibbleBytes;
-  if (bytes == kStepBytes) return nibble | ((planes[byte] >> step) & 1) << 4;
-  if (bytes == 2 * kStepBytes) {
-    return nibble | ((planes[step / 4 * kStepBytes + byte] >> (step % 4 * 2)) & 3) << 4;
-  }
-  return nibble;
-}
-
-template <WeightFormat format>
-float ValueAt(const uint8_t* scales, int row, int64_t col, int quant) {
-  const int64_t group = col / kTileGroup;
-  const auto simple = [&](int64_t i) { return HalfAt(scales + i * kHalfRow + 2 * row); };
-  const int64_t super_bytes = ScaleBytes(format, kSuperBlock);
-  const uint8_t* super = scales + col / kSuperBlock * super_bytes;
-  const uint8_t* sub =
-      super + super_bytes + (group % kSuperGroups - kSuperGroups) * 2 * kPackTileRows + row;
-  const float q = static_cast<float>(quant);
-  switch (format) {
-    case WeightFormat::kQ4_0:
-      return simple(group) * (q - 8.0f);
-    case WeightFormat::kQ5_0:
-      return simple(group) * (q - 16.0f);
-    case WeightFormat::kQ8_0:
-      return simple(group) * (q - 128.0f);
-    case WeightFormat::kQ4_1:
-    case WeightFormat::kQ5_1:
-      return simple(2 * group) * q + simple(2 * group + 1);
-    case WeightFormat::kMXFP4:
-      return PowerOfTwoAt(scales + group * kPackTileRows + row) *
-             static_cast<float>(kE2m1Doubled[quant]);
-    case WeightFormat::kQ6_K: {
-      const int scale = static_cast<int8_t>(sub[col % kTileGroup / 16 * kPackTileRows]);
-      return HalfAt(super + 2 * row) * static_cast<float>(scale) * (q - 32.0f);
-    }
-    default: {
-      const float scale = HalfAt(super + 2 * row) * static_cast<float>(sub[0]);
-      const float min = HalfAt(super + kHalfRow + 2 * row) * static_cast<float>(sub[kPackTileRows]);
-      return scale * q - min;
+// Of lane `lane`, out of the kLanes that are unpacked together.
+template <typename Format>
+void DecodeQuants(const TileShape& shape, const uint8_t* tile, int lane, int64_t cols, float* out) {
+  const int row = lane / kLanes * kLanes;
+  const int i = lane - row;
+  for (int64_t group = 0; group < cols / kTileGroup; ++group) {
+    const uint8_t* quants = tile + group * shape.group_bytes;
+    Bytes w[kGroupSteps];
+    Format::Unpack(quants, row, w);
+    const GroupScales scales = Format::Scales(quants, tile + shape.scales_offset, group, row);
+    for (int k = 0; k < kTileGroup; ++k) {
+      const int half = k * (kTileGroup / Format::kGroup) / kTileGroup;
+      const float scale = scales.scale[half].v[i];
+      const int quant = w[k / kStepCols].v[i * kStepCols + k % kStepCols];
+      if constexpr (Format::kHasMin) {
+        *out++ = scale * static_cast<float>(quant) + scales.min[half].v[i];
+      } else {
+        *out++ = scale * static_cast<float>(quant - Format::kZero);
+      }
     }
   }
 }
 
-template <WeightFormat format>
-float FloatAt(const uint8_t* tile, int lane, int64_t col) {
-  const int64_t index = format == WeightFormat::kBF16
-                            ? (col / 2 * kPackTileRows + lane) * 2 + col % 2
-                            : col * kPackTileRows + lane;
-  uint16_t half;
-  float value;
-  if (format == WeightFormat::kF32) {
-    std::memcpy(&value, tile + 4 * index, sizeof(value));
-    return value;
-  }
-  std::memcpy(&half, tile + 2 * index, sizeof(half));
-  return format == WeightFormat::kF16 ? F16ToF32(half) : BF16ToF32(half);
-}
-
-template <WeightFormat format>
-void DecodeRow(const TileShape& shape, const uint8_t* tile, int lane, int64_t cols, float* out) {
+// Tiles hold the elements of kCols columns together.
+template <typename Element, float (*kConvert)(Element), int kCols = 1>
+void DecodeFloats(const uint8_t* tile, int lane, int64_t cols, float* out) {
   for (int64_t k = 0; k < cols; ++k) {
-    if constexpr (IsFloatFormat(format)) {
-      out[k] = FloatAt<format>(tile, lane, k);
-    } else {
-      const uint8_t* group = tile + k / kTileGroup * shape.group_bytes;
-      const int quant = QuantAt<format>(group, lane, static_cast<int>(k % kTileGroup));
-      out[k] = ValueAt<format>(tile + shape.scales_offset, lane, k, quant);
-    }
+    const int64_t index = (k / kCols * kPackTileRows + lane) * kCols + k % kCols;
+    Element element;
+    std::memcpy(&element, tile + index * static_cast<int64_t>(sizeof(Element)), sizeof(Element));
+    out[k] = kConvert(element);
+  }
+}
+
+float Same(float x) { return x; }
+
+void DecodeLane(WeightFormat format, const TileShape& shape, const uint8_t* tile, int lane,
+                int64_t cols, float* out) {
+  switch (format) {
+    case WeightFormat::kF32:
+      return DecodeFloats<float, Same>(tile, lane, cols, out);
+    case WeightFormat::kF16:
+      return DecodeFloats<uint16_t, F16ToF32>(tile, lane, cols, out);
+    case WeightFormat::kBF16:
+      return DecodeFloats<uint16_t, BF16ToF32, 2>(tile, lane, cols, out);
+#define LLM_TILE_FORMAT(name, ...) \
+  case WeightFormat::k##name:      \
+    return DecodeQuants<TileFormat<__VA_ARGS__>>(shape, tile, lane, cols, out);
+#include "kernels/cpu/tile_formats.def"
+#undef LLM_TILE_FORMAT
   }
 }
 
 }  // namespace
+}  // namespace llm::generic
+
+namespace llm {
 
 TileShape GetTileShape(WeightFormat format, int64_t cols) {
+  const generic::ShapeParts parts = generic::GetParts(format, cols);
   TileShape shape;
-  shape.group_bytes = GroupBytes(format);
-  const int64_t columns = format == WeightFormat::kBF16 ? RoundUp<int64_t>(cols, 2) : cols;
-  shape.scales_offset = shape.group_bytes * (IsFloatFormat(format) ? columns : cols / kTileGroup);
-  shape.tile_bytes = RoundUp<int64_t>(shape.scales_offset + ScaleBytes(format, cols), 64);
+  shape.group_bytes = parts.group_bytes;
+  shape.scales_offset = parts.group_bytes * parts.num_groups;
+  shape.tile_bytes = RoundUp<int64_t>(shape.scales_offset + parts.scale_bytes, 64);
   return shape;
 }
 
 void DecodePackedRow(const PackedWeight& weight, int64_t row, float* out) {
-  const WeightFormat format = weight.format;
-  const TileShape shape = GetTileShape(format, weight.cols);
+  const TileShape shape = GetTileShape(weight.format, weight.cols);
   const uint8_t* tile =
       reinterpret_cast<const uint8_t*>(weight.data) + row / kPackTileRows * shape.tile_bytes;
-  const int lane = static_cast<int>(row % kPackTileRows);
-  switch (format) {
-#define LLM_WEIGHT_FORMAT(name, ggml_type, block_size, block_bytes, header) \
-  case WeightFormat::k##name:                                               \
-    return DecodeRow<WeightFormat::k##name>(shape, tile, lane, weight.cols, out);
-#include "kernels/quant/formats.def"
-#undef LLM_WEIGHT_FORMAT
-  }
+  generic::DecodeLane(weight.format, shape, tile, static_cast<int>(row % kPackTileRows),
+                      weight.cols, out);
 }
 
 }  // namespace llm

@@ -5,11 +5,9 @@
 #include <cstdint>
 #include <cstring>
 
-namespace llm {
+#include "kernels/quant/e2m1.h"
 
-// Twice the value of each code, so that all are integers.
-inline constexpr int8_t kE2m1Doubled[16] = {0, 1,  2,  3,  4,  6,  8,  12,
-                                            0, -1, -2, -3, -4, -6, -8, -12};
+namespace llm {
 
 struct MXFP4 {
   static constexpr int kBlockSize = 32;
@@ -24,6 +22,8 @@ struct MXFP4 {
     std::memcpy(&scale, &bits, sizeof(scale));
     return scale;
   }
+
+  int Quant(int i) const { return i < 16 ? quants[i] & 0xf : quants[i - 16] >> 4; }
 
   void Decode(float* dst) const {
     const float half = HalfScale();

@@ -31,7 +31,7 @@ constexpr uint32_t kNumGgufTypes = 13;
 uint64_t GgufTypeBytes(GgufType type);
 const char* GgufTypeName(GgufType type);
 
-// "Q2_K (type 10)", or "type 77" when ggml has no such type that we know of.
+// "Q8_1 (type 9)", or "type 77" when ggml has no such type that we know of.
 std::string DescribeTensorType(uint32_t ggml_type);
 
 // `name` as it may stand in a message: quoted when it is not plain text, and cut when it is long.

@@ -20,32 +20,40 @@ void SetElement(F32* element, float value) { element->value = value; }
 void SetElement(F16* element, float value) { element->value = F32ToF16(value); }
 void SetElement(BF16* element, float value) { element->value = F32ToBF16(value); }
 
+// Any bytes are legal quants and group scales; only the f16 numbers, and exponents, need a
+// plausible size.
 template <typename Block>
-Block RandomBlock(std::mt19937* random) {
+void SetScales(Block* block, std::mt19937* random) {
+  if constexpr (requires { block->exponent; })
+    block->exponent = static_cast<uint8_t>(118 + (*random)() % 4);
+  if constexpr (requires { block->SetScale(uint16_t{}); }) {
+    block->SetScale(RandomHalf(random));
+  } else if constexpr (requires { block->scale; }) {
+    block->scale = RandomHalf(random);
+  }
+  if constexpr (requires { block->min; }) block->min = RandomHalf(random);
+  if constexpr (requires { block->min_scale; }) block->min_scale = RandomHalf(random);
+}
+
+// `pattern` fills all bytes but the scales; random bytes where it is negative.
+template <typename Block>
+Block RandomBlock(int pattern, std::mt19937* random) {
   Block block;
   if constexpr (Block::kBlockSize == 1) {
     SetElement(&block, std::normal_distribution<float>(0, 0.05f)(*random));
   } else {
-    // Any bytes are legal quants and group scales; only the f16 numbers need a plausible size.
     uint8_t bytes[sizeof(Block)];
-    for (uint8_t& byte : bytes) byte = static_cast<uint8_t>((*random)());
+    for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(pattern < 0 ? (*random)() : pattern);
     std::memcpy(&block, bytes, sizeof(Block));
-    if constexpr (requires { block.exponent; }) {
-      block.exponent = static_cast<uint8_t>(118 + (*random)() % 4);
-      return block;
-    } else {
-      block.scale = RandomHalf(random);
-    }
-    if constexpr (requires { block.min; }) block.min = RandomHalf(random);
-    if constexpr (requires { block.min_scale; }) block.min_scale = RandomHalf(random);
+    SetScales(&block, random);
   }
   return block;
 }
 
 template <typename Block>
-void FillBlocks(std::vector<uint8_t>* blocks, std::mt19937* random) {
+void FillBlocks(int pattern, std::vector<uint8_t>* blocks, std::mt19937* random) {
   for (size_t i = 0; i + sizeof(Block) <= blocks->size(); i += sizeof(Block)) {
-    const Block block = RandomBlock<Block>(random);
+    const Block block = RandomBlock<Block>(pattern, random);
     std::memcpy(blocks->data() + i, &block, sizeof(Block));
   }
 }
@@ -62,6 +70,11 @@ std::vector<WeightFormat> AllWeightFormats() {
 
 RandomWeight MakeRandomWeight(WeightFormat format, int64_t rows, int64_t cols,
                               std::mt19937* random) {
+  return MakePatternWeight(format, rows, cols, /*pattern=*/-1, random);
+}
+
+RandomWeight MakePatternWeight(WeightFormat format, int64_t rows, int64_t cols, int pattern,
+                               std::mt19937* random) {
   const WeightFormatInfo& info = GetWeightFormat(format);
   RandomWeight weight = {format, rows, cols, {}, {}};
   weight.blocks.resize(static_cast<size_t>(rows * RowBytes(info, cols)));
@@ -69,7 +82,7 @@ RandomWeight MakeRandomWeight(WeightFormat format, int64_t rows, int64_t cols,
   switch (format) {
 #define LLM_WEIGHT_FORMAT(name, ggml_type, block_size, block_bytes, header) \
   case WeightFormat::k##name:                                               \
-    FillBlocks<name>(&weight.blocks, random);                               \
+    FillBlocks<name>(pattern, &weight.blocks, random);                      \
     break;
 #include "kernels/quant/formats.def"
 #undef LLM_WEIGHT_FORMAT

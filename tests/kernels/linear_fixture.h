@@ -27,6 +27,9 @@ struct RandomWeight {
 };
 RandomWeight MakeRandomWeight(WeightFormat format, int64_t rows, int64_t cols,
                               std::mt19937* random);
+// The same with all bytes but the f16 numbers equal to `pattern`: largest and smallest integers.
+RandomWeight MakePatternWeight(WeightFormat format, int64_t rows, int64_t cols, int pattern,
+                               std::mt19937* random);
 
 // The weight as `kernels` packs it; packed in two ranges of rows when it has more than one tile.
 struct Packed {

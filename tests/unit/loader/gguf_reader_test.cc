@@ -189,8 +189,8 @@ TEST(GgufReaderTest, NamesTheVersionOrByteOrderThatItDoesNotRead) {
 }
 
 TEST(GgufReaderTest, NamesTheTensorTypeThatItDoesNotRead) {
-  ExpectRefused(GgufBuilder().Tensor("blk.0.q", {256}, 10, 0).Build(std::string(128, '\0')),
-                absl::StatusCode::kUnimplemented, HasSubstr("tensor blk.0.q: Q2_K (type 10)"));
+  ExpectRefused(GgufBuilder().Tensor("blk.0.q", {256}, 9, 0).Build(std::string(128, '\0')),
+                absl::StatusCode::kUnimplemented, HasSubstr("tensor blk.0.q: Q8_1 (type 9)"));
   ExpectRefused(GgufBuilder().Tensor("t", {256}, 4000000000, 0).Build(std::string(128, '\0')),
                 absl::StatusCode::kUnimplemented, HasSubstr("tensor t: type 4000000000"));
 }
