@@ -48,6 +48,19 @@ void TranslateParts(const EngineMetrics& metrics, llm_metrics_snapshot* c) {
   c->calibrate_ns = static_cast<uint64_t>(metrics.times.calibrate_ns);
 }
 
+void TranslateCost(const StepCounters& step, llm_metrics_snapshot* c) {
+  const auto scaled = [](double value, double scale) {
+    return static_cast<uint64_t>(std::min(value * scale, 1e18));
+  };
+  c->cost_fixed_ns_current = scaled(step.cost.fixed, 1);
+  c->cost_decode_row_ns_current = scaled(step.cost.decode_row, 1);
+  c->cost_prefill_token_ns_current = scaled(step.cost.prefill_token, 1);
+  c->cost_decode_key_ps_current = scaled(step.cost.decode_key, 1e3);
+  c->cost_prefill_pair_ps_current = scaled(step.cost.prefill_pair, 1e3);
+  c->cost_error_p50_ppm_current = scaled(step.cost_error.p50, 1e6);
+  c->cost_error_p95_ppm_current = scaled(step.cost_error.p95, 1e6);
+}
+
 }  // namespace
 
 llm_metrics_snapshot TranslateMetrics(const EngineMetrics& metrics) {
@@ -88,6 +101,7 @@ llm_metrics_snapshot TranslateMetrics(const EngineMetrics& metrics) {
   c.kv_bytes_current = metrics.kv_bytes_current;
   c.memory_bytes_current = metrics.memory_bytes_current;
   TranslateParts(metrics, &c);
+  TranslateCost(step, &c);
   return c;
 }
 

@@ -17,9 +17,7 @@ namespace {
 absl::Status CheckReserved(const llm_request& c) {
   const char* field = nullptr;
   if (c.adapter_id != 0) field = "adapter_id";
-  if (c.token_gap_target_ns != 0) field = "token_gap_target_ns";
   if (c.arrival_ns != 0) field = "arrival_ns";
-  if (c.request_class != 0) field = "request_class";
   if (c.reserved != 0) field = "reserved";
   if (c.reserved2 != 0) field = "reserved2";
   if (c.reserved3 != 0) field = "reserved3";
@@ -152,9 +150,11 @@ absl::Status TranslateRequest(const llm_request* given, RequestSpec* spec) {
   spec->priority = c.priority;
   spec->first_token_timeout_ns = c.first_token_deadline_ns;
   spec->completion_timeout_ns = c.completion_deadline_ns;
+  spec->token_gap_target_ns = c.token_gap_target_ns;
   spec->cache_salt = std::string(FromC(c.cache_salt));
   spec->session_id = c.session_id;
   spec->trace_id = c.trace_id;
+  spec->request_class = c.request_class;
   return absl::OkStatus();
 }
 

@@ -312,7 +312,15 @@ LLM_API llm_status llm_queue_fd(llm_queue* queue, int32_t* fd);
 #define LLM_KV_INT8 5
 
 #define LLM_POLICY_FCFS 0
-#define LLM_POLICY_PRIORITY 1
+#define LLM_POLICY_PRIORITY 1 /* by priority, of which each step is worth 10 s of waiting */
+#define LLM_POLICY_DEADLINE 2 /* by first_token_deadline_ns; without one, as 10 s. Since ABI 1.1 */
+
+/* How much of kv_tokens must be free before a request starts. */
+#define LLM_ADMISSION_PREDICT 0 /* prompt and expected output, of all that run: few are preempted \
+                                 */
+#define LLM_ADMISSION_RESERVE 1 /* prompt and max_new_tokens: none is preempted for want of room \
+                                 */
+#define LLM_ADMISSION_GREEDY 2  /* the prompt and little more: many may be preempted */
 
 #define LLM_DRIVE_THREADS 0 /* the engine has its own threads */
 #define LLM_DRIVE_MANUAL 1  /* the host calls llm_engine_step; callbacks run inside it */
@@ -326,8 +334,8 @@ typedef struct llm_engine_options {
   uint32_t max_context_tokens;  /* prompt and output of one request; default: the model's, at most
                                    kv_tokens */
   uint32_t max_sequences;       /* running at once; default 32 */
-  uint32_t max_step_tokens;     /* step budget; default: 64, until two steps of that many show how
-                                   many take at most 100 ms, 64..512 */
+  uint32_t max_step_tokens;     /* step budget; default: as many as past steps let expect within
+                                   100 ms, 64..512 */
   uint32_t policy;              /* LLM_POLICY_* */
   uint32_t max_queued_requests; /* waiting and running; default 1024 */
   uint32_t prefix_cache;        /* switch, default on */
@@ -338,12 +346,14 @@ typedef struct llm_engine_options {
                                   1 MiB */
   uint32_t drive;              /* LLM_DRIVE_* */
   uint32_t spin_us;            /* how long idle workers poll before they park; default 50 */
-  int64_t token_gap_target_ns; /* reserved */
+  int64_t token_gap_target_ns; /* of requests that state none; default: none */
   uint32_t num_ranks;          /* reserved */
   uint32_t batch_invariant;    /* switch, for CUDA; the CPU always is */
   llm_log_callback log;
   void* log_user_data;
   const llm_host* host; /* read during the call; default: no hooks */
+  uint32_t admission;   /* LLM_ADMISSION_*; since ABI 1.1 */
+  uint32_t reserved;
 } llm_engine_options;
 
 static inline void llm_engine_options_init(llm_engine_options* options) {
@@ -575,9 +585,12 @@ typedef struct llm_request {
   uint64_t session_id;             /* what llm_session_hint names; 0: none */
   uint64_t trace_id;               /* shown in traces, as a signed number */
   uint64_t adapter_id;             /* reserved */
-  int64_t token_gap_target_ns;     /* reserved */
+  int64_t token_gap_target_ns;     /* between two tokens: while this request decodes, prompts of
+                                      others are computed in chunks that past steps let expect within
+                                      it, of 16 tokens at least. Default: the engine's */
   int64_t arrival_ns;              /* reserved */
-  uint32_t request_class;          /* reserved */
+  uint32_t request_class;          /* outputs of one class are expected to be as long as its last
+                                      ones; beyond 64 classes all others are one */
   uint32_t reserved;
   llm_string kv_transfer;      /* reserved */
   llm_event_callback on_event; /* events go here, or else to ... */
@@ -808,8 +821,18 @@ typedef struct llm_metrics_snapshot {
   uint64_t memory_bandwidth_current; /* bytes per second that the engine's threads read weights at,
                                         measured at open in some 2 ms; 0: under 16 MiB of weights */
   uint64_t engine_open_ns;           /* what llm_engine_open took */
-  uint64_t calibrate_ns;             /* 0: the first steps choose the step budget */
+  uint64_t calibrate_ns;             /* 0: steps tell what they cost while they serve */
   uint64_t pinned_blocks_current;    /* of llm_prefix_pin; part of held_blocks_current */
+  /* What a step is predicted to take: the sum of these five, each times its number, fitted to past
+   * steps. Since ABI 1.1. */
+  uint64_t cost_fixed_ns_current;
+  uint64_t cost_decode_row_ns_current; /* a sequence that decodes, or a chunk of one token */
+  uint64_t cost_prefill_token_ns_current;
+  uint64_t cost_decode_key_ps_current;   /* a key that a decode sees, average over the layers */
+  uint64_t cost_prefill_pair_ps_current; /* a key that a token of a prefill sees, likewise */
+  /* Of |predicted - taken| / taken over the last 128 steps, in millionths. */
+  uint64_t cost_error_p50_ppm_current;
+  uint64_t cost_error_p95_ppm_current;
 } llm_metrics_snapshot;
 
 static inline void llm_metrics_snapshot_init(llm_metrics_snapshot* metrics) {

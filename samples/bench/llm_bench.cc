@@ -34,8 +34,9 @@ void Print(const bench::Flags& flags, const bench::Client& client, const bench::
   std::printf("\"tokens\": %llu, \"seconds\": %.6f, \"tokens_per_s\": %.3f, \"ttft_s\": %.6f, ",
               static_cast<unsigned long long>(result.tokens), result.seconds,
               static_cast<double>(result.tokens) / result.seconds, result.ttft_s);
-  std::printf("\"total_s\": %.6f, \"median_gap_s\": %.6f, \"worst_gap_s\": %.6f, ", result.total_s,
-              result.median_gap_s, result.worst_gap_s);
+  std::printf(
+      "\"total_s\": %.6f, \"median_gap_s\": %.6f, \"p99_gap_s\": %.6f, \"worst_gap_s\": %.6f, ",
+      result.total_s, result.median_gap_s, result.p99_gap_s, result.worst_gap_s);
   std::printf("\"model_open_s\": %.6f, \"engine_open_s\": %.6f, \"steps\": %llu, ",
               client.model_open_s(), client.engine_open_s(),
               static_cast<unsigned long long>(metrics.steps_total));

@@ -37,6 +37,7 @@ void FillGaps(const std::vector<Stream>& streams, Clock::time_point begin, Clock
   if (gaps.empty()) Fail("no stream got a token in the window");
   std::sort(gaps.begin(), gaps.end());
   result->median_gap_s = gaps[gaps.size() / 2];
+  result->p99_gap_s = gaps[(gaps.size() - 1) * 99 / 100];
   result->worst_gap_s = gaps.back();
 }
 

@@ -15,6 +15,7 @@ struct Result {
       0;  // slowest first token of the streams, from submit; `arrival`: of the late prompt
   double total_s = 0;       // first submit to the end of the window
   double median_gap_s = 0;  // between two deliveries of one stream, in the window
+  double p99_gap_s = 0;
   double worst_gap_s = 0;
 };
 

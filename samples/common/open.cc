@@ -30,6 +30,7 @@ void AddEngineFlags(OpenFlags* flags, FlagTable* table) {
   table->Add("--kv-dtype", "f16 (default), f32, bf16, fp8, int8",
              [flags](const std::string& name) { return ParseKvDtype(name, &flags->kv_dtype); });
   table->Add("--block-size", "tokens; default: the library's", &flags->block_size);
+  table->Add("--token-gap-ms", "token_gap_target_ns; default: none", &flags->token_gap_ms);
   table->Add("--max-step-tokens", "step budget; default: the library's", &flags->max_step_tokens);
 }
 
@@ -56,6 +57,7 @@ llm_engine_options EngineOptions(const OpenFlags& flags) {
   options.kv_dtype = KvDtype(flags.kv_dtype);
   options.block_size = flags.block_size;
   options.max_step_tokens = flags.max_step_tokens;
+  options.token_gap_target_ns = int64_t{flags.token_gap_ms} * 1'000'000;
   return options;
 }
 

@@ -17,6 +17,7 @@ struct OpenFlags {
   bool float_activations = false, map_pack = false;
   unsigned block_size = 0;
   unsigned max_step_tokens = 0;
+  unsigned token_gap_ms = 0;
 };
 
 // --model, --threads, --kernels, --float-activations, --map-pack.

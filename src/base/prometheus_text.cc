@@ -58,7 +58,11 @@ void PrometheusText::Sample(absl::string_view labels, uint64_t value, MetricUnit
 void PrometheusText::SampleRatio(uint64_t numerator, uint64_t denominator) {
   const double ratio =
       denominator == 0 ? 0.0 : static_cast<double>(numerator) / static_cast<double>(denominator);
-  Line("", "", absl::StrCat(ratio));
+  SampleReal("", ratio);
+}
+
+void PrometheusText::SampleReal(absl::string_view labels, double value) {
+  Line("", labels, absl::StrCat(value));
 }
 
 void PrometheusText::SampleHistogram(absl::Span<const uint64_t> edges,

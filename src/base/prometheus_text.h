@@ -24,6 +24,7 @@ class PrometheusText {
   // A sample of the family; `labels` are its own, or empty.
   void Sample(absl::string_view labels, uint64_t value, MetricUnit unit = MetricUnit::kNumber);
   void SampleRatio(uint64_t numerator, uint64_t denominator);
+  void SampleReal(absl::string_view labels, double value);
   // `buckets` has one more element than `edges`, and is not cumulative.
   void SampleHistogram(absl::Span<const uint64_t> edges, absl::Span<const uint64_t> buckets,
                        uint64_t sum, MetricUnit unit);

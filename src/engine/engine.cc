@@ -15,8 +15,8 @@ namespace {
 
 StepLoopOptions LoopOptions(const EngineParts& parts, const EngineOptions& options) {
   StepLoopOptions loop;
-  loop.budget = options.measure_budget ? StepBudget::Measured(options.max_step_tokens)
-                                       : StepBudget(options.max_step_tokens);
+  loop.max_step_tokens = options.max_step_tokens;
+  loop.step_ns = options.step_ns;
   loop.vocab_size = parts.text.vocab_size;
   loop.hidden_size = parts.text.hidden_size;
   loop.max_pending_bytes = options.max_pending_bytes;

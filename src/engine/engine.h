@@ -32,8 +32,9 @@ namespace llm {
 
 struct EngineOptions {
   int32_t max_step_tokens = 64;
-  bool measure_budget = false;     // the first steps choose one up to max_step_tokens
-  int32_t max_context_tokens = 0;  // prompt and output of one request
+  int64_t step_ns = 0;              // what a step may take, as far as it can be predicted; 0: any
+  int64_t token_gap_target_ns = 0;  // of requests that state none; 0: none
+  int32_t max_context_tokens = 0;   // prompt and output of one request
   QueueBounds bounds;
   size_t max_pending_bytes = size_t{1} << 20;
   bool manual = false;

@@ -13,7 +13,9 @@ namespace {
 
 constexpr int64_t kMaxKvTokens = int64_t{1} << 28;
 constexpr int64_t kDefaultSequences = 32;
-constexpr int64_t kMaxStepTokens = 512;  // of a budget that the first steps choose
+// Without a step budget: the most tokens, and a time in which a cancel or an arrival is seen.
+constexpr int64_t kMaxStepTokens = 512;
+constexpr int64_t kStepNs = 100'000'000;
 // A score moves ahead so many tokens a step at least: each weight is read once for all of them.
 constexpr int kScoreRows = 32;
 constexpr int64_t kDefaultKvTokens = 8 * 2048;
@@ -38,6 +40,7 @@ absl::Status CheckOptions(const OpenOptions& options) {
       CheckRange("max_context_tokens", options.max_context_tokens, 0, kMaxKvTokens));
   LLM_RETURN_IF_ERROR(CheckRange("max_sequences", options.max_sequences, 0, 1 << 16));
   LLM_RETURN_IF_ERROR(CheckRange("max_step_tokens", options.max_step_tokens, 0, 1 << 20));
+  LLM_RETURN_IF_ERROR(CheckRange("token_gap_target_ns", options.token_gap_target_ns, 0, INT64_MAX));
   return absl::OkStatus();
 }
 
@@ -90,7 +93,7 @@ absl::StatusOr<EnginePlan> PlanEngine(const ModelConfig& config, const KernelTab
   if (plan.num_threads == 0) {
     LLM_ASSIGN_OR_RETURN(plan.num_threads, UsableCores());
   }
-  plan.measure_budget = options.max_step_tokens == 0;
+  plan.step_ns = options.max_step_tokens == 0 ? kStepNs : 0;
   RunnerOptions& runner = plan.runner;
   runner.kv_dtype = options.kv_dtype;
   runner.float_activations = float_activations;
@@ -98,7 +101,7 @@ absl::StatusOr<EnginePlan> PlanEngine(const ModelConfig& config, const KernelTab
   runner.max_sequences =
       static_cast<int>(options.max_sequences != 0 ? options.max_sequences : kDefaultSequences);
   runner.max_step_tokens =
-      static_cast<int>(plan.measure_budget ? kMaxStepTokens : options.max_step_tokens);
+      static_cast<int>(options.max_step_tokens == 0 ? kMaxStepTokens : options.max_step_tokens);
   runner.max_logit_rows = std::max(runner.max_sequences, kScoreRows);
   runner.max_context = config.context_length;  // for sizing; the final value is below
   if (options.kv_tokens != 0) {

@@ -15,7 +15,7 @@ struct EnginePlan {
   int num_threads = 1;
   int64_t kv_tokens = 0;  // of a full group
   int32_t max_context_tokens = 0;
-  bool measure_budget = false;  // max_step_tokens is only the most that it may become
+  int64_t step_ns = 0;  // what a step may take, as far as it can be predicted; 0: any
   RunnerOptions runner;
   uint64_t kv_bytes = 0;
   uint64_t workspace_bytes = 0;

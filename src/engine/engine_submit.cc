@@ -167,9 +167,12 @@ absl::StatusOr<Request> Engine::MakeRequest(const RequestSpec& spec, QueuePlace*
   request.priority = spec.priority;
   request.first_token_deadline_ns = DeadlineAt(request.arrival_ns, spec.first_token_timeout_ns);
   request.completion_deadline_ns = DeadlineAt(request.arrival_ns, spec.completion_timeout_ns);
+  request.token_gap_target_ns =
+      spec.token_gap_target_ns != 0 ? spec.token_gap_target_ns : options_.token_gap_target_ns;
   request.cache_salt = spec.cache_salt;
   request.session_id = spec.session_id;
   request.trace_id = spec.trace_id;
+  request.request_class = spec.request_class;
   request.use_prefix_cache = spec.use_prefix_cache;
   request.num_prompt_logprobs = std::min(spec.num_prompt_logprobs, parts_.text.vocab_size);
   return request;

@@ -45,6 +45,8 @@ struct StepCounters {
   std::array<uint64_t, kNumFinishReasons> finished_by_reason{};
   std::array<uint64_t, kNumRequestStages> deadlines_by_stage{};
   Histograms histograms;
+  StepCostModel::Coefficients cost;
+  StepCostModel::Error cost_error;
   uint64_t paused_current = 0;
   uint64_t event_bytes_current = 0;
 

@@ -142,6 +142,23 @@ void WriteBytes(const EngineMetrics& metrics, PrometheusText* out) {
   WriteBandwidthShare(metrics, out);
 }
 
+void WriteCost(const StepCounters& step, PrometheusText* out) {
+  out->Family("inlay:step_cost_seconds", "gauge",
+              "What a step is predicted to take: the sum of the terms, each times its number.");
+  const auto term = [out](const char* name, double ns) {
+    out->SampleReal(PrometheusText::Label("term", name), ns * 1e-9);
+  };
+  term("fixed", step.cost.fixed);
+  term("decode_row", step.cost.decode_row);
+  term("prefill_token", step.cost.prefill_token);
+  term("decode_key", step.cost.decode_key);
+  term("prefill_pair", step.cost.prefill_pair);
+  out->Family("inlay:step_cost_error_ratio", "gauge",
+              "Of abs(predicted - taken) / taken over the last 128 steps.");
+  out->SampleReal(R"(quantile="0.5")", step.cost_error.p50);
+  out->SampleReal(R"(quantile="0.95")", step.cost_error.p95);
+}
+
 void WriteTimes(const EngineMetrics& metrics, PrometheusText* out) {
   const auto sample = [&](const char* label, const char* value, int64_t ns) {
     out->Sample(PrometheusText::Label(label, value), static_cast<uint64_t>(ns), kSeconds);
@@ -217,6 +234,7 @@ std::string MetricsText(const EngineMetrics& metrics, const MetricsLabels& label
   WriteRequests(metrics, &out);
   WriteSteps(metrics, &out);
   WriteBytes(metrics, &out);
+  WriteCost(metrics.step, &out);
   WriteTimes(metrics, &out);
   WriteHistograms(metrics, &out);
   return out.text();

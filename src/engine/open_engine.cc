@@ -56,6 +56,7 @@ absl::StatusOr<std::unique_ptr<Scheduler>> MakeScheduler(const EnginePlan& plan,
   scheduler.groups = config.kv_groups;
   scheduler.num_blocks = plan.runner.num_blocks;
   scheduler.policy = options.policy;
+  scheduler.admission = options.admission;
   scheduler.prefix_cache = options.prefix_cache;
   scheduler.hash_key[0] = DrawRandom();
   scheduler.hash_key[1] = DrawRandom();
@@ -65,7 +66,8 @@ absl::StatusOr<std::unique_ptr<Scheduler>> MakeScheduler(const EnginePlan& plan,
 EngineOptions MakeEngineOptions(const EnginePlan& plan, const OpenOptions& options) {
   EngineOptions engine;
   engine.max_step_tokens = plan.runner.max_step_tokens;
-  engine.measure_budget = plan.measure_budget;
+  engine.step_ns = plan.step_ns;
+  engine.token_gap_target_ns = options.token_gap_target_ns;
   engine.max_context_tokens = plan.max_context_tokens;
   if (options.max_queued_requests != 0) engine.bounds.max_requests = options.max_queued_requests;
   if (options.max_queued_tokens != 0) {
@@ -122,7 +124,7 @@ absl::StatusOr<std::unique_ptr<Engine>> OpenEngine(const std::shared_ptr<const L
                       plan.kv_bytes, " bytes (", available, " were available), workspace ",
                       plan.workspace_bytes, " bytes, context ", plan.max_context_tokens,
                       ", sequences ", plan.runner.max_sequences, ", step budget ",
-                      plan.measure_budget ? "up to " : "", plan.runner.max_step_tokens);
+                      plan.step_ns != 0 ? "up to " : "", plan.runner.max_step_tokens);
   return Engine::Create(std::move(parts), MakeEngineOptions(plan, options));
 }
 

@@ -120,6 +120,7 @@ absl::Status ValidateSpec(const RequestSpec& spec, const ModelText& model) {
   if (spec.max_new_tokens < 0) return Invalid("max_new_tokens", "negative");
   if (spec.first_token_timeout_ns < 0) return Invalid("first_token_deadline_ns", "negative");
   if (spec.completion_timeout_ns < 0) return Invalid("completion_deadline_ns", "negative");
+  if (spec.token_gap_target_ns < 0) return Invalid("token_gap_target_ns", "negative");
   return absl::OkStatus();
 }
 

@@ -43,9 +43,11 @@ struct RequestSpec {
   int32_t priority = 0;
   int64_t first_token_timeout_ns = 0;  // from submit; 0: none
   int64_t completion_timeout_ns = 0;
+  int64_t token_gap_target_ns = 0;  // 0: the engine's
   std::string cache_salt;
   uint64_t session_id = 0;
   uint64_t trace_id = 0;
+  uint32_t request_class = 0;
   EventHandler handler;                    // call != nullptr: events go there, else to
   std::shared_ptr<CompletionQueue> queue;  // this; null: the engine's
   void* user_data = nullptr;

@@ -35,9 +35,9 @@ absl::Status StepLoop::Compute(const StepPlan& plan) {
     }();
     laps_.End(StepPart::kForward);
     LLM_RETURN_IF_ERROR(logits.status());
-    budget_.Note(plan.num_tokens, real_time.NowNs() - start_ns);
     logits_ = *logits;
     const absl::Status status = SampleRows(plan);
+    cost_.Note(plan.work, real_time.NowNs() - start_ns);
     laps_.End(StepPart::kSample);
     return status;
   } catch (const std::bad_alloc&) {

@@ -23,7 +23,6 @@ StepLoop::StepLoop(const StepLoopOptions& options, RequestQueue* queue, Schedule
       out_of_memory_(absl::InternalError("the engine ran out of memory")),
       unknown_exception_(absl::InternalError("an unknown exception inside a step")),
       adjuster_(options.vocab_size),
-      budget_(options.budget),
       laps_(clock),
       log_(options.bytes) {
   PublishCounters();  // the blocks are there before the first step
@@ -155,19 +154,21 @@ void StepLoop::CheckInterrupts(ActiveRequest* request, int64_t now_ns) {
 StepPlan StepLoop::Schedule() {
   NvtxRange range("schedule");
   // Half the budget after each failure: a step that needs less memory or time may pass.
-  const int32_t budget = std::max(1, budget_.tokens() >> num_failures_);
-  StepPlan plan = Plan(budget);
+  const StepLimit limit = {.max_tokens = std::max(1, options_.max_step_tokens >> num_failures_),
+                           .step_ns = options_.step_ns,
+                           .cost = &cost_};
+  StepPlan plan = Plan(limit);
   // A plan that only preempted is empty; with what that freed, the next one is not.
-  if (plan.chunks.empty() && HasRunnable()) plan = Plan(budget);
+  if (plan.chunks.empty() && HasRunnable()) plan = Plan(limit);
   last_step_tokens_ = plan.num_tokens;
   last_step_sequences_ = plan.chunks.size();
   if (!plan.chunks.empty()) CountPlan(plan);
   return plan;
 }
 
-StepPlan StepLoop::Plan(int32_t budget) {
+StepPlan StepLoop::Plan(const StepLimit& limit) {
   const int64_t now_ns = clock_->NowNs();
-  StepPlan plan = scheduler_->Plan(budget, now_ns);
+  StepPlan plan = scheduler_->Plan(limit, now_ns);
   log_.AddPreempted(plan, now_ns);
   for (const StepPlan::Preempted& victim : plan.preempted) {
     counters_.histograms.Add(HistogramId::kVictimTokens,
@@ -196,6 +197,8 @@ int64_t StepLoop::NextDeadlineNs() const {
 }
 
 void StepLoop::PublishCounters() {
+  counters_.cost = cost_.coefficients();
+  counters_.cost_error = cost_.error();
   counters_.paused_current = 0;
   counters_.event_bytes_current = 0;
   for (const auto& request : active_) {

@@ -20,7 +20,6 @@
 #include "src/engine/prefix_pins.h"
 #include "src/engine/request_queue.h"
 #include "src/engine/session_hints.h"
-#include "src/engine/step_budget.h"
 #include "src/engine/step_log.h"
 #include "src/runner/runner.h"
 #include "src/sampling/row_adjuster.h"
@@ -30,7 +29,8 @@
 namespace llm {
 
 struct StepLoopOptions {
-  StepBudget budget = StepBudget(64);
+  int32_t max_step_tokens = 64;
+  int64_t step_ns = 0;  // as StepLimit::step_ns
   int32_t vocab_size = 0;
   int32_t hidden_size = 0;
   size_t max_pending_bytes = size_t{1} << 20;
@@ -88,7 +88,7 @@ class StepLoop {
   void AdmitOne(ActiveRequest* request);
   void CheckInterrupts(ActiveRequest* request, int64_t now_ns);
   StepPlan Schedule();
-  StepPlan Plan(int32_t budget);
+  StepPlan Plan(const StepLimit& limit);
   bool HasRunnable() const;
   void PublishCounters();
 
@@ -181,7 +181,7 @@ class StepLoop {
   SessionHints session_hints_;
   PrefixPins pins_;
 
-  StepBudget budget_;
+  StepCostModel cost_;
   StepLaps laps_;  // of this step
   StepLog log_;
   StepCounters counters_;

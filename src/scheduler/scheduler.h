@@ -10,12 +10,28 @@
 #include "absl/status/statusor.h"
 #include "src/cache/eviction_order.h"
 #include "src/cache/kv_groups.h"
+#include "src/scheduler/step_cost_model.h"
 #include "src/scheduler/step_plan.h"
 #include "src/sequence/sequence.h"
 
 namespace llm {
 
-enum class SchedulingPolicy : int32_t { kFcfs = 0, kPriority = 1 };
+// How much of the blocks a request must find free before it starts.
+enum class AdmissionPolicy : int32_t {
+  kPredict = 0,  // for its tokens and the output that those before it let expect, of all running
+  kReserve = 1,  // for the longest output that it may have: nothing is ever preempted for room
+  kGreedy = 2,   // for its tokens, and a block to grow into
+};
+
+// Who goes first. No order lets anybody wait for ever: whoever has waited long enough goes before
+// all that come later.
+enum class SchedulingPolicy : int32_t {
+  kFcfs = 0,
+  kPriority = 1,  // each step of priority is worth kPriorityStepNs of waiting
+  kDeadline = 2,  // by first-token deadline; without one, kNoDeadlineNs after arrival
+};
+inline constexpr int64_t kPriorityStepNs = 10'000'000'000;
+inline constexpr int64_t kNoDeadlineNs = 10'000'000'000;
 
 struct SchedulerOptions {
   int32_t max_sequences = 64;      // running at once
@@ -25,8 +41,18 @@ struct SchedulerOptions {
   std::vector<KvGroupSpec> groups;
   std::vector<int> num_blocks;  // [groups]
   SchedulingPolicy policy = SchedulingPolicy::kFcfs;
+  AdmissionPolicy admission = AdmissionPolicy::kPredict;
   bool prefix_cache = true;
   uint64_t hash_key[2] = {0, 0};  // keys the prefix hashes, drawn per process
+};
+
+// What one step may hold.
+struct StepLimit {
+  int32_t max_tokens = 0;
+  // How long it may take as far as `cost` can tell. Decodes that state a tighter token gap lower
+  // it. 0: as long as it takes.
+  int64_t step_ns = 0;
+  const StepCostModel* cost = nullptr;  // null: nothing limits the time
 };
 
 // Totals since the start, and current values. Written by the engine thread.
@@ -62,11 +88,16 @@ class Scheduler {
   // kFinished.
   virtual void Remove(Sequence* sequence) = 0;
 
-  // The next step within `max_step_tokens`: every running decode (one token each), then prefill
-  // chunks of running sequences, then admissions. Allocates the blocks, preempts when they run out.
+  // The sequence has come to its own end (no cancel, no fault): others of its request_class are
+  // expected to be like it. Before Remove.
+  virtual void NoteEnd(const Sequence& sequence) = 0;
+
+  // The next step within `limit`: every running decode (one token each), then prefill chunks of
+  // running sequences, then admissions; a prefill always gets ahead, whatever the time allows.
+  // Allocates the blocks, preempts when they run out.
   // An empty plan means that nothing can run. With work present and no plan outstanding, the plan
   // is never empty. Throws std::bad_alloc with everything as Rollback leaves it.
-  virtual StepPlan Plan(int32_t max_step_tokens, int64_t now_ns) = 0;
+  virtual StepPlan Plan(const StepLimit& limit, int64_t now_ns) = 0;
 
   // The step succeeded: advances num_computed_tokens, publishes full blocks to the prefix cache,
   // drops blocks that windows left behind. Call before sampled tokens are appended.

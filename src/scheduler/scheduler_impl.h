@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "src/cache/block_manager.h"
+#include "src/scheduler/layer_windows.h"
+#include "src/scheduler/length_predictor.h"
 #include "src/scheduler/scheduler.h"
 
 namespace llm {
@@ -17,7 +19,8 @@ class SchedulerImpl : public Scheduler {
   // scheduler.cc
   void Add(Sequence* sequence) override;
   void Remove(Sequence* sequence) override;
-  StepPlan Plan(int32_t max_step_tokens, int64_t now_ns) override;
+  void NoteEnd(const Sequence& sequence) override;
+  StepPlan Plan(const StepLimit& limit, int64_t now_ns) override;
   void FlushPrefixCache() override { blocks_.Flush(); }
   void HintSession(uint64_t session_id, SessionHint hint) override {
     blocks_.Hint(session_id, hint);
@@ -38,6 +41,8 @@ class SchedulerImpl : public Scheduler {
   absl::Status CheckInvariants() const override;
 
  private:
+  static constexpr int32_t kTile =
+      8;  // tokens that kernels take at once: shares of fewer waste them
   using Queue = std::vector<Sequence*>;  // most important first
 
   struct Pin {
@@ -48,14 +53,13 @@ class SchedulerImpl : public Scheduler {
   // One Plan call's state.
   struct Step {
     StepPlan plan;
-    int32_t max_tokens = 0;
+    StepLimit limit;
     int64_t now_ns = 0;
     bool preempted = false;
-    int32_t budget() const { return max_tokens - plan.num_tokens; }
+    int32_t budget() const { return limit.max_tokens - plan.num_tokens; }
   };
 
-  // Whether `a` goes before `b`: a total order, by priority where the policy is kPriority, then by
-  // arrival.
+  // Whether `a` goes before `b`: a total order, by policy, then by arrival.
   bool MoreImportant(const Sequence& a, const Sequence& b) const;
   void Insert(Queue* queue, Sequence* sequence);
   void Erase(Queue* queue, Sequence* sequence);
@@ -68,6 +72,15 @@ class SchedulerImpl : public Scheduler {
   // really hold.
   void ReleaseBlocks(Sequence* sequence);
 
+  // A sequence as GrowthFits sees it.
+  struct Growth {
+    int32_t remaining = 0;   // tokens that are still expected
+    int32_t known = 0;       // tokens
+    double variance = 0;     // of remaining
+    int64_t held = 0;        // blocks
+    int64_t given_back = 0;  // of these, at its end
+  };
+
   // What a sequence begins with when it is admitted.
   struct Start {
     PrefixMatch match;                  // of the prefix cache
@@ -78,7 +91,8 @@ class SchedulerImpl : public Scheduler {
 
   // admission.cc
   void AdmitWaiting(Step* step);
-  bool MayAdmit(const Sequence& sequence, const Start& start, int32_t max_step_tokens) const;
+  bool NextMayStart(const Step& step);
+  bool MayAdmit(const Sequence& sequence, const Start& start, int32_t max_step_tokens);
   int64_t OutstandingBlocks(int group, int32_t max_step_tokens) const;
   PrefixMatch MatchPrefix(const Sequence& sequence) const;
   bool CanCopyPartial(const PrefixMatch& match) const;
@@ -94,12 +108,24 @@ class SchedulerImpl : public Scheduler {
   void TakeFromSibling(const Start& start, Sequence* sequence, StepPlan* plan);
 
   // chunking.cc
-  void ScheduleRunning(bool decodes, Step* step);
+  void ScheduleDecodes(Step* step);
+  void SchedulePrefills(Step* step);
   int32_t LongestChunk(const Sequence& sequence) const;
-  int32_t ChunkLength(const Sequence& sequence, const Step& step) const;
+  int32_t ChunkLength(const Sequence& sequence, const Step& step, int32_t share) const;
   int32_t FreeLogitRows(const StepPlan& plan) const;
   void RecordUndo(Sequence* sequence, bool admitted, StepPlan* plan) const;
   void AddChunk(Sequence* sequence, int32_t length, Step* step);
+
+  // growth.cc
+  int32_t ExpectedTokens(const Sequence& sequence) const;
+  double VarianceOf(const Sequence& sequence) const;
+  bool GrowthFits(const Sequence& sequence, int group, int64_t matched_blocks, int64_t available);
+
+  // step_time.cc
+  // Both REQUIRE that all decodes of the step are planned.
+  bool HasTime(const Sequence& sequence, const Step& step) const;
+  int32_t LengthInTime(const Sequence& sequence, const Step& step, int32_t most) const;
+  int32_t TokensInTime(const Sequence& sequence, const Step& step, int32_t most) const;
 
   int64_t MaxPinnedBlocks(int group) const;  // pinning.cc
 
@@ -113,10 +139,14 @@ class SchedulerImpl : public Scheduler {
   void FinishCopies(const StepPlan& plan);
 
   const SchedulerOptions options_;
+  const LayerWindows windows_;
   BlockManager blocks_;
   Queue running_;
   Queue waiting_;
   uint64_t next_arrival_index_ = 0;
+  LengthPredictor lengths_;
+  std::vector<Growth> growth_;       // scratch
+  std::vector<Sequence*> prefills_;  // scratch
   bool plan_outstanding_ = false;
   std::vector<BlockCopy>
       pinned_copies_;      // of the outstanding plan: their sources hold one reference each

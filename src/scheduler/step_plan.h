@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "src/cache/block_table.h"
+#include "src/scheduler/step_work.h"
 #include "src/sequence/sequence.h"
 
 namespace llm {
@@ -35,6 +36,7 @@ struct StepPlan {
   std::vector<ScheduledChunk> chunks;
   std::vector<BlockCopy> block_copies;
   int32_t num_tokens = 0;
+  StepWork work;
 
   // What Rollback needs; others leave it alone.
   struct Undo {

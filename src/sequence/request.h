@@ -27,10 +27,12 @@ struct Request {
   int64_t arrival_ns = 0;               // engine clock
   int64_t first_token_deadline_ns = 0;  // engine clock, absolute; 0: none
   int64_t completion_deadline_ns = 0;   // likewise
+  int64_t token_gap_target_ns = 0;      // wished between two tokens; 0: none
   std::string cache_salt;               // prefixes are shared only between equal salts
   uint64_t adapter_id = 0;
-  uint64_t session_id = 0;  // what session hints name; 0: none
-  uint64_t trace_id = 0;    // the host's, shown in traces; 0: none
+  uint64_t session_id = 0;     // what session hints name; 0: none
+  uint32_t request_class = 0;  // outputs of one class are expected to be alike
+  uint64_t trace_id = 0;       // the host's, shown in traces; 0: none
   bool use_prefix_cache = true;
   // -1: none; k >= 0: of each prompt token from the second on, and of the k most likely ones.
   int32_t num_prompt_logprobs = -1;

@@ -38,7 +38,7 @@ TEST_F(EnginePlanTest, DefaultsToEightSequencesOf2048TokensOrTheContext) {
   EXPECT_EQ(plan->kv_tokens, 8 * 2048);
   EXPECT_EQ(plan->max_context_tokens, config_.context_length);
   EXPECT_EQ(plan->runner.num_blocks[0], 8 * 2048 / 16);
-  EXPECT_TRUE(plan->measure_budget);
+  EXPECT_EQ(plan->step_ns, 100'000'000);
   config_.context_length = 1 << 16;
   EXPECT_EQ(Plan(OpenOptions())->kv_tokens, 1 << 16);
 }

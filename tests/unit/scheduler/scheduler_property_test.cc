@@ -174,7 +174,7 @@ class RandomRun {
       before[sequence] = {sequence->status, sequence->num_computed_tokens, sequence->block_tables,
                           sequence->stats.first_scheduled_ns};
     }
-    const StepPlan plan = scheduler_->Plan(max_tokens, ++now_ns_);
+    const StepPlan plan = scheduler_->Plan({.max_tokens = max_tokens}, ++now_ns_);
     CheckInvariants();
     CheckPlan(plan, max_tokens, before);
     if (testing::Test::HasFatalFailure()) return;

@@ -40,6 +40,10 @@ pub const LLM_KV_FP8_E4M3: u32 = 4;
 pub const LLM_KV_INT8: u32 = 5;
 pub const LLM_POLICY_FCFS: u32 = 0;
 pub const LLM_POLICY_PRIORITY: u32 = 1;
+pub const LLM_POLICY_DEADLINE: u32 = 2;
+pub const LLM_ADMISSION_PREDICT: u32 = 0;
+pub const LLM_ADMISSION_RESERVE: u32 = 1;
+pub const LLM_ADMISSION_GREEDY: u32 = 2;
 pub const LLM_DRIVE_THREADS: u32 = 0;
 pub const LLM_DRIVE_MANUAL: u32 = 1;
 pub const LLM_HINT_TOOL_CALL: u32 = 1;
@@ -374,6 +378,8 @@ pub struct llm_engine_options {
     pub log: llm_log_callback,
     pub log_user_data: *mut ::std::os::raw::c_void,
     pub host: *const llm_host,
+    pub admission: u32,
+    pub reserved: u32,
 }
 extern "C" {
     pub fn llm_engine_open(
@@ -724,6 +730,13 @@ pub struct llm_metrics_snapshot {
     pub engine_open_ns: u64,
     pub calibrate_ns: u64,
     pub pinned_blocks_current: u64,
+    pub cost_fixed_ns_current: u64,
+    pub cost_decode_row_ns_current: u64,
+    pub cost_prefill_token_ns_current: u64,
+    pub cost_decode_key_ps_current: u64,
+    pub cost_prefill_pair_ps_current: u64,
+    pub cost_error_p50_ppm_current: u64,
+    pub cost_error_p95_ppm_current: u64,
 }
 extern "C" {
     pub fn llm_metrics(engine: *const llm_engine, metrics: *mut llm_metrics_snapshot)

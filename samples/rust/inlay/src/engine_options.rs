@@ -1,9 +1,10 @@
 //! How an engine is opened.
-use crate::call::switch;
+use crate::call::{duration_ns, switch};
 use crate::host::{Host, HostHooks};
 use crate::log::{log_fields, LogLevel, LogSink};
 use inlay_sys as sys;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What keys and values are kept as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +32,20 @@ pub enum Policy {
     Fcfs = sys::LLM_POLICY_FCFS,
     /// Who has the lowest [`Request::priority`](crate::Request::priority).
     Priority = sys::LLM_POLICY_PRIORITY,
+    /// Who has the earliest [`Request::first_token_deadline`](crate::Request::first_token_deadline).
+    Deadline = sys::LLM_POLICY_DEADLINE,
+}
+
+/// How much room must be free before a request starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Admission {
+    /// For its prompt and its expected output, beside all that run.
+    Predict = sys::LLM_ADMISSION_PREDICT,
+    /// For its prompt and the longest output that it may have.
+    Reserve = sys::LLM_ADMISSION_RESERVE,
+    /// For its prompt and little more.
+    Greedy = sys::LLM_ADMISSION_GREEDY,
 }
 
 /// Whose threads run the steps.
@@ -75,6 +90,12 @@ impl EngineOptions {
         Self::default()
     }
 
+    /// Wished between two tokens of a request that states no gap of its own.
+    pub fn token_gap_target(mut self, target: Duration) -> Self {
+        self.fields.0.token_gap_target_ns = duration_ns(target).max(1);
+        self
+    }
+
     fields! {
         /// Busy threads of a step; default: the cores that this process may use.
         num_threads: u32 = num_threads;
@@ -92,6 +113,8 @@ impl EngineOptions {
         max_step_tokens: u32 = max_step_tokens;
         /// Who is served first.
         policy: Policy = policy as u32;
+        /// How much room must be free before a request starts.
+        admission: Admission = admission as u32;
         /// Requests that wait and run.
         max_queued_requests: u32 = max_queued_requests;
         /// Whether prompts share what they begin with; default: yes.

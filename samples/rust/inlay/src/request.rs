@@ -116,10 +116,14 @@ impl Request {
         first_token_deadline: Duration => first_token_deadline_ns = duration_ns(first_token_deadline).max(1);
         /// From submit.
         completion_deadline: Duration => completion_deadline_ns = duration_ns(completion_deadline).max(1);
+        /// Wished between two tokens: while this request decodes, other prompts come in chunks that fit it.
+        token_gap_target: Duration => token_gap_target_ns = duration_ns(token_gap_target).max(1);
         /// Answers to the prompt, which is computed once. They may differ where there is a temperature.
         choices: u32 => choices = choices;
         /// What [`Engine::session_hint`](crate::Engine::session_hint) names; 0: none.
         session_id: u64 => session_id = session_id;
+        /// Outputs of one class are expected to be alike in length.
+        request_class: u32 => request_class = request_class;
         /// Shown in traces.
         trace_id: u64 => trace_id = trace_id;
         /// Divides a positive logit of what was there before, multiplies another; 1: off.

@@ -1,0 +1,89 @@
+// Predicts how long a step takes from what the last steps took.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/types/span.h"
+#include "src/scheduler/step_work.h"
+
+namespace llm {
+
+// time = fixed + a decode_rows + b prefill_tokens + c decode_keys + d prefill_pairs, no coefficient
+// below zero, fitted to the last steps of each kind by least squares of the relative errors. Steps
+// far off the fit (another program took the core) weigh less. Allocates nothing.
+class StepCostModel {
+ public:
+  struct Coefficients {  // ns
+    double fixed = 0;
+    double decode_row = 0;
+    double prefill_token = 0;
+    double decode_key = 0;
+    double prefill_pair = 0;
+  };
+
+  // A step of `work` took `step_ns`. The first one warms caches and threads and is left out.
+  void Note(const StepWork& work, int64_t step_ns);
+
+  // Whether prefills can be predicted: some were seen.
+  bool fitted() const { return most_prefill_tokens_ > 0; }
+  // The largest prefill among the steps that it was fitted to: far beyond, it is a guess.
+  double most_prefill_tokens() const { return most_prefill_tokens_; }
+  double PredictNs(const StepWork& work) const;
+  const Coefficients& coefficients() const { return coefficients_; }
+
+  // Of |predicted - taken| / taken over the last steps, each predicted before it was noted.
+  struct Error {
+    double p50 = 0;
+    double p95 = 0;
+  };
+  Error error() const { return error_; }
+
+ private:
+  static constexpr size_t kTerms = 5;
+  static constexpr size_t kSamplesOfAKind = 64;
+  static constexpr size_t kErrors = 128;
+  using Terms = std::array<double, kTerms>;
+  struct Sample {
+    Terms terms;  // divided by the step's time: the fit wants 1
+    double prefill_tokens = 0;
+  };
+  // The last ones of a kind: decoding for an hour must not make it forget what prefills cost.
+  template <typename T, size_t kCapacity>
+  class Ring {
+   public:
+    void Add(const T& value) {
+      values_[next_] = value;
+      next_ = (next_ + 1) % kCapacity;
+      size_ = std::max(size_, next_ == 0 ? kCapacity : next_);
+    }
+    absl::Span<const T> values() const { return {values_.data(), size_}; }
+
+   private:
+    std::array<T, kCapacity> values_ = {};
+    size_t size_ = 0;
+    size_t next_ = 0;
+  };
+  using Samples = Ring<Sample, kSamplesOfAKind>;
+  using Weights = std::array<double, 2 * kSamplesOfAKind>;  // of decodes_, then of prefills_
+  struct Normal;                                            // equations
+
+  static Terms TermsOf(const StepWork& work);
+  void NoteError(const StepWork& work, double step_ns);
+  void Fit();
+  void Weigh(const Terms& beta, Weights* weights) const;
+  void SumError();
+
+  Samples decodes_;
+  Samples prefills_;
+  Ring<double, kErrors> errors_;
+  bool warm_ = false;
+  int steps_since_fit_ = 0;
+  double most_prefill_tokens_ = 0;
+  Coefficients coefficients_;
+  Error error_;
+};
+
+}  // namespace llm
