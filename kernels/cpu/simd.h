@@ -11,6 +11,7 @@
 //   c) = a * b + c Max(a, b) Min(a, b)                             b where either is NaN Mask:
 //   Less(a, b) Equal(a, b) FirstLanes(n) And(m, n) Not(m), Select(mask, a, b) = mask ? a : b,
 //   Any(mask) Scale2(a, n)                                    a * 2^n for integral n in [-252, 252]
+//   ReduceAdd ReduceMax    of all lanes, halving: lane i and lane i + 8, then i + 4, i + 2, i + 1
 //   LoadBF16Low LoadBF16High                        the first or second of 16 pairs
 //   LoadF16 LoadBF16 LoadI8 LoadU8 LoadF8E4M3       16 elements to f32, exact
 //   StoreF16 StoreBF16 StoreI8 StoreF8E4M3          to nearest even; I8: REQUIRES |lane| <= 127 and
@@ -28,27 +29,6 @@
 #endif
 
 namespace llm::LLM_CPU_ISA {
-
-// Sum and maximum of all lanes in a fixed order (pairwise, halving), the same on every instruction
-// set.
-LLM_SIMD float ReduceAdd(F32x16 v) {
-  float lanes[16];
-  Store(lanes, v);
-  for (int width = 8; width > 0; width /= 2) {
-    for (int i = 0; i < width; ++i) lanes[i] += lanes[i + width];
-  }
-  return lanes[0];
-}
-
-LLM_SIMD float ReduceMax(F32x16 v) {
-  float lanes[16];
-  Store(lanes, v);
-  for (int width = 8; width > 0; width /= 2) {
-    for (int i = 0; i < width; ++i)
-      lanes[i] = lanes[i] > lanes[i + width] ? lanes[i] : lanes[i + width];
-  }
-  return lanes[0];
-}
 
 // e^x within 2 ulp (relative error < 1.5e-7) over the normal range; 0 below -104, infinity
 // above 88.73, NaN stays NaN. x = n ln 2 + r with |r| <= ln 2 / 2, where the Taylor polynomial of

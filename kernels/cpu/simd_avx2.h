@@ -202,4 +202,18 @@ LLM_SIMD void StoreF8E4M3(uint8_t* p, F32x16 a) {
                    NarrowToBytes(F8E4M3Code(a.lo), F8E4M3Code(a.hi)));
 }
 
+// Lane 0 of what halving eight lanes gives.
+LLM_SIMD float ReduceAddEight(__m256 a) {
+  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+  const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+LLM_SIMD float ReduceMaxEight(__m256 a) {
+  const __m128 four = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+  const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+}
+LLM_SIMD float ReduceAdd(F32x16 a) { return ReduceAddEight(_mm256_add_ps(a.lo, a.hi)); }
+LLM_SIMD float ReduceMax(F32x16 a) { return ReduceMaxEight(_mm256_max_ps(a.lo, a.hi)); }
+
 }  // namespace llm::LLM_CPU_ISA

@@ -119,4 +119,22 @@ LLM_SIMD void StoreF8E4M3(uint8_t* p, F32x16 a) {
                    _mm512_cvtepi32_epi8(_mm512_or_si512(code, sign)));
 }
 
+// Lane 0 of what halving eight lanes gives.
+LLM_SIMD float ReduceAddEight(__m256 a) {
+  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+  const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+LLM_SIMD float ReduceMaxEight(__m256 a) {
+  const __m128 four = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+  const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+}
+LLM_SIMD float ReduceAdd(F32x16 a) {
+  return ReduceAddEight(_mm256_add_ps(_mm512_castps512_ps256(a.v), _mm512_extractf32x8_ps(a.v, 1)));
+}
+LLM_SIMD float ReduceMax(F32x16 a) {
+  return ReduceMaxEight(_mm256_max_ps(_mm512_castps512_ps256(a.v), _mm512_extractf32x8_ps(a.v, 1)));
+}
+
 }  // namespace llm::LLM_CPU_ISA

@@ -222,6 +222,25 @@ LLM_SIMD void StoreI8(int8_t* p, F32x16 a) {
 }
 LLM_SIMD void StoreF8E4M3(uint8_t* p, F32x16 a) { LLM_LANES p[i] = FloatToF8(a.v[i]); }
 
+LLM_SIMD float ReduceAdd(F32x16 v) {
+  float lanes[16];
+  Store(lanes, v);
+  for (int width = 8; width > 0; width /= 2) {
+    for (int i = 0; i < width; ++i) lanes[i] += lanes[i + width];
+  }
+  return lanes[0];
+}
+
+LLM_SIMD float ReduceMax(F32x16 v) {
+  float lanes[16];
+  Store(lanes, v);
+  for (int width = 8; width > 0; width /= 2) {
+    for (int i = 0; i < width; ++i)
+      lanes[i] = lanes[i] > lanes[i + width] ? lanes[i] : lanes[i + width];
+  }
+  return lanes[0];
+}
+
 #undef LLM_LANES
 
 }  // namespace llm::LLM_CPU_ISA
