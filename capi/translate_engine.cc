@@ -39,8 +39,11 @@ absl::Status CheckEnum(absl::string_view name, uint32_t value, uint32_t last) {
 }
 
 absl::Status CheckReserved(const llm_engine_options& c) {
-  if (c.num_ranks <= 1) return absl::OkStatus();
-  return absl::UnimplementedError("num_ranks: reserved for a later version");
+  const char* field = nullptr;
+  if (c.num_ranks > 1) field = "num_ranks";
+  if (c.reserved != 0) field = "reserved";
+  if (field == nullptr) return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat(field, ": reserved for a later version"));
 }
 
 }  // namespace
@@ -51,7 +54,8 @@ absl::Status TranslateEngineOptions(const llm_engine_options* given, OpenOptions
   if (given != nullptr) LLM_RETURN_IF_ERROR(ReadStruct("llm_engine_options", given, &c));
   LLM_RETURN_IF_ERROR(CheckReserved(c));
   LLM_RETURN_IF_ERROR(TranslateKvDType(c.kv_dtype, &options->kv_dtype));
-  LLM_RETURN_IF_ERROR(CheckEnum("policy", c.policy, LLM_POLICY_PRIORITY));
+  LLM_RETURN_IF_ERROR(CheckEnum("policy", c.policy, LLM_POLICY_DEADLINE));
+  LLM_RETURN_IF_ERROR(CheckEnum("admission", c.admission, LLM_ADMISSION_GREEDY));
   LLM_RETURN_IF_ERROR(CheckEnum("drive", c.drive, LLM_DRIVE_MANUAL));
   LLM_RETURN_IF_ERROR(ReadSwitch("prefix_cache", c.prefix_cache, true, &options->prefix_cache));
   bool batch_invariant = false;  // the CPU always is
@@ -64,8 +68,12 @@ absl::Status TranslateEngineOptions(const llm_engine_options* given, OpenOptions
   options->max_sequences = c.max_sequences;
   options->max_step_tokens = c.max_step_tokens;
   options->token_gap_target_ns = c.token_gap_target_ns;
-  options->policy =
-      c.policy == LLM_POLICY_PRIORITY ? SchedulingPolicy::kPriority : SchedulingPolicy::kFcfs;
+  options->policy = c.policy == LLM_POLICY_PRIORITY   ? SchedulingPolicy::kPriority
+                    : c.policy == LLM_POLICY_DEADLINE ? SchedulingPolicy::kDeadline
+                                                      : SchedulingPolicy::kFcfs;
+  options->admission = c.admission == LLM_ADMISSION_RESERVE  ? AdmissionPolicy::kReserve
+                       : c.admission == LLM_ADMISSION_GREEDY ? AdmissionPolicy::kGreedy
+                                                             : AdmissionPolicy::kPredict;
   options->max_queued_requests = c.max_queued_requests;
   options->max_queued_tokens = c.max_queued_tokens;
   options->max_memory_bytes = c.max_memory_bytes;

@@ -18,7 +18,6 @@ absl::Status CheckReserved(const llm_request& c) {
   const char* field = nullptr;
   if (c.adapter_id != 0) field = "adapter_id";
   if (c.arrival_ns != 0) field = "arrival_ns";
-  if (c.request_class != 0) field = "request_class";
   if (c.reserved != 0) field = "reserved";
   if (c.reserved2 != 0) field = "reserved2";
   if (c.reserved3 != 0) field = "reserved3";
@@ -155,6 +154,7 @@ absl::Status TranslateRequest(const llm_request* given, RequestSpec* spec) {
   spec->cache_salt = std::string(FromC(c.cache_salt));
   spec->session_id = c.session_id;
   spec->trace_id = c.trace_id;
+  spec->request_class = c.request_class;
   return absl::OkStatus();
 }
 

@@ -27,6 +27,7 @@ struct ExpertLinearParams {
   Activations activations;
   absl::Span<const int32_t> expert_begin;  // [num_experts + 1], ascending, from 0 to rows
   absl::Span<const ExpertOutput> outputs;
+  bool round_to_bf16 = false;  // as LinearParams'
 };
 using ExpertLinearFn = absl::Status (*)(const ExpertLinearParams& params, const Stream& stream);
 

@@ -20,7 +20,7 @@ struct LinearOutput {
 };
 
 // Integer weight formats read `activations.quants` when that is set, else `values`; float formats
-// (F32, F16, BF16) always read `values` in f32. INVALID_ARGUMENT when the needed form is missing or
+// (F32, F16, BF16) always read `values`, in f32 unless round_to_bf16 is set. INVALID_ARGUMENT when the needed form is missing or
 // cols differ.
 //
 // Order of arithmetic: each output element is one f32 accumulator that runs over column groups in
@@ -28,9 +28,12 @@ struct LinearOutput {
 // add, per weight group g (16 or 32 columns),
 //   scale_a[g] * (scale_w[g] * sum(q_a * q_w) + min_w[g] * sum(q_a))        (the integer sums are
 //   exact)
+// With round_to_bf16, the second column of each pair before the first; the CPU backends take
+// subnormal inputs and sums for zero there, as vdpbf16ps does.
 struct LinearParams {
   Activations activations;
   absl::Span<const LinearOutput> outputs;
+  bool round_to_bf16 = false;  // values, to nearest even, where they meet BF16 weights
 };
 using LinearFn = absl::Status (*)(const LinearParams& params, const Stream& stream);
 

@@ -163,8 +163,8 @@ typedef struct llm_model_options {
   uint32_t struct_size;
   uint32_t device;            /* LLM_DEVICE_* */
   uint32_t num_threads;       /* for loading; default: the cores this process may use */
-  uint32_t float_activations; /* switch, default off: integer weights meet int8 activations; on: f32
-                                 ones, slower */
+  uint32_t float_activations; /* switch, default off: integer weights meet int8 activations, BF16
+                                 weights bf16 ones; on: f32 ones, slower */
   llm_string kernels; /* "avx512", "avx2", "generic", "reference"; default: the fastest that this
                          machine runs */
   uint64_t max_memory_bytes; /* for weights; default: no limit */
@@ -312,7 +312,15 @@ LLM_API llm_status llm_queue_fd(llm_queue* queue, int32_t* fd);
 #define LLM_KV_INT8 5
 
 #define LLM_POLICY_FCFS 0
-#define LLM_POLICY_PRIORITY 1
+#define LLM_POLICY_PRIORITY 1 /* by priority, of which each step is worth 10 s of waiting */
+#define LLM_POLICY_DEADLINE 2 /* by first_token_deadline_ns; without one, as 10 s. Since ABI 1.1 */
+
+/* How much of kv_tokens must be free before a request starts. */
+#define LLM_ADMISSION_PREDICT 0 /* prompt and expected output, of all that run: few are preempted \
+                                 */
+#define LLM_ADMISSION_RESERVE 1 /* prompt and max_new_tokens: none is preempted for want of room \
+                                 */
+#define LLM_ADMISSION_GREEDY 2  /* the prompt and little more: many may be preempted */
 
 #define LLM_DRIVE_THREADS 0 /* the engine has its own threads */
 #define LLM_DRIVE_MANUAL 1  /* the host calls llm_engine_step; callbacks run inside it */
@@ -344,6 +352,8 @@ typedef struct llm_engine_options {
   llm_log_callback log;
   void* log_user_data;
   const llm_host* host; /* read during the call; default: no hooks */
+  uint32_t admission;   /* LLM_ADMISSION_*; since ABI 1.1 */
+  uint32_t reserved;
 } llm_engine_options;
 
 static inline void llm_engine_options_init(llm_engine_options* options) {
@@ -579,7 +589,8 @@ typedef struct llm_request {
                                       others are computed in chunks that past steps let expect within
                                       it, of 16 tokens at least. Default: the engine's */
   int64_t arrival_ns;              /* reserved */
-  uint32_t request_class;          /* reserved */
+  uint32_t request_class;          /* outputs of one class are expected to be as long as its last
+                                      ones; beyond 64 classes all others are one */
   uint32_t reserved;
   llm_string kv_transfer;      /* reserved */
   llm_event_callback on_event; /* events go here, or else to ... */

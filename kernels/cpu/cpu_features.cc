@@ -29,6 +29,7 @@ CpuFeatures DetectCpuFeatures() {
       features.avx2 && __builtin_cpu_supports("avx512f") != 0 &&
       __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
       __builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("avx512vnni") != 0;
+  features.avx512_bf16 = features.avx512 && __builtin_cpu_supports("avx512bf16") != 0;
 #endif
   return features;
 }

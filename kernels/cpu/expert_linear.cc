@@ -40,7 +40,10 @@ int64_t CountChunks(const ExpertShape& shape, int64_t num_active, int num_worker
 
 void RunChunk(const IsaKernels& isa, const ExpertLinearParams& params, int64_t e, int64_t begin,
               int64_t end) {
-  const Activations rows = RowsOfExpert(params, e);
+  LinearParams linear;
+  linear.activations = RowsOfExpert(params, e);
+  linear.round_to_bf16 = params.round_to_bf16;
+  const int64_t num_rows = linear.activations.rows;
   for (const ExpertOutput& output : params.outputs) {
     const int64_t tiles = output.outputs / kPackTileRows;
     const int64_t first = std::max<int64_t>(begin, 0);
@@ -51,9 +54,9 @@ void RunChunk(const IsaKernels& isa, const ExpertLinearParams& params, int64_t e
     const TileShape shape = GetTileShape(output.weight.format, output.weight.cols);
     const LinearOutput one =
         OutputOfExpert(params, output, e, static_cast<size_t>(tiles * shape.tile_bytes));
-    for (int64_t row = 0; row < rows.rows; row += kLinearTaskRows) {
-      const int64_t num_rows = std::min<int64_t>(kLinearTaskRows, rows.rows - row);
-      RunLinearTiles(isa, rows, one, row, num_rows, first, last);
+    for (int64_t row = 0; row < num_rows; row += kLinearTaskRows) {
+      const int64_t count = std::min<int64_t>(kLinearTaskRows, num_rows - row);
+      RunLinearTiles(isa, linear, one, {row, count}, first, last);
     }
   }
 }

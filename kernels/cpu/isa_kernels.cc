@@ -21,6 +21,7 @@ void FinishAttention(const AttentionBlock& b, const AttentionPartial& merged,
 void QuantizeRow(const Activations& out, int64_t row, const float* values);
 LinearTaskFn LinearInt8(WeightFormat format);  // linear_int8_kernel.cc
 LinearTaskFn LinearF32(WeightFormat format);   // linear_f32_kernel.cc
+void RunLinearBF16(const LinearTask& task);    // linear_bf16_kernel.cc
 
 const IsaKernels& Kernels() {
   static constexpr IsaKernels kKernels = {
@@ -37,6 +38,7 @@ const IsaKernels& Kernels() {
       .quantize_row = QuantizeRow,
       .linear_int8 = LinearInt8,
       .linear_f32 = LinearF32,
+      .linear_bf16 = RunLinearBF16,
   };
   return kKernels;
 }

@@ -35,6 +35,7 @@ struct IsaKernels {
   // Null for a format that has no such kernel: float formats have no int8 one.
   LinearTaskFn (*linear_int8)(WeightFormat format);
   LinearTaskFn (*linear_f32)(WeightFormat format);
+  LinearTaskFn linear_bf16;  // values rounded to bf16, BF16 weights
 };
 
 namespace generic {
@@ -45,6 +46,9 @@ const IsaKernels& Kernels();
 }
 namespace avx512 {
 const IsaKernels& Kernels();
+}
+namespace avx512bf16 {
+void RunLinearBF16(const LinearTask& task);  // the bits of the others, by vdpbf16ps
 }
 
 }  // namespace llm

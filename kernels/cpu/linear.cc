@@ -72,21 +72,23 @@ void RunTask(const IsaKernels& isa, const LinearParams& params, const Split& spl
     const int64_t num_tiles = NumTiles(output);
     const int64_t begin = std::max<int64_t>(chunk_begin - output_begin, 0);
     const int64_t end = std::min(chunk_end - output_begin, num_tiles);
-    if (begin < end) RunLinearTiles(isa, params.activations, output, row, num_rows, begin, end);
+    if (begin < end) RunLinearTiles(isa, params, output, {row, num_rows}, begin, end);
     output_begin += num_tiles;
   }
 }
 
 }  // namespace
 
-void RunLinearTiles(const IsaKernels& isa, const Activations& a, const LinearOutput& output,
-                    int64_t row, int64_t num_rows, int64_t begin, int64_t end) {
+void RunLinearTiles(const IsaKernels& isa, const LinearParams& params, const LinearOutput& output,
+                    const RowRange& rows, int64_t begin, int64_t end) {
+  const Activations& a = params.activations;
+  const int64_t row = rows.begin;
   const PackedWeight& weight = output.weight;
   const bool quantised = a.quants != nullptr && ReadsQuants(weight.format);
   const TileShape shape = GetTileShape(weight.format, weight.cols);
   const int64_t first = begin * kPackTileRows;
   LinearTask task;
-  task.num_rows = static_cast<int>(num_rows);
+  task.num_rows = static_cast<int>(rows.count);
   task.cols = a.cols;
   if (quantised) {
     task.quants = a.quants + row * a.cols;
@@ -102,6 +104,7 @@ void RunLinearTiles(const IsaKernels& isa, const Activations& a, const LinearOut
   task.bias = output.bias != nullptr ? output.bias + first : nullptr;
   task.out = output.out + row * output.out_stride + first;
   task.out_stride = output.out_stride;
+  if (params.round_to_bf16 && weight.format == WeightFormat::kBF16) return isa.linear_bf16(task);
   (quantised ? isa.linear_int8 : isa.linear_f32)(weight.format)(task);
 }
 

@@ -2,13 +2,11 @@
 // side, tiles in groups that fill the registers, and a tile in pieces that stay in the first-level
 // cache while the task's rows pass over them.
 //
-// A Source says what a task multiplies. It gives kStepCols (columns of one 4-byte step of gathered
-// activations), kStepBytes (of one step of a tile's 16 weights, as MultiplyStep reads them),
-// kUsesPanel, and
-//   Gather(values, cols, out)            one row's steps, a padded last one included
-//   MultiplyStep<kTiles>(w, a, acc)      acc[t] += step a times the step of weights at w[t]
-//   Decode(task, place, steps, panel)    only with kUsesPanel: one tile's piece to steps of 64
-//   bytes
+// A Step says how 16 outputs meet one step: kBytes of a tile and kFloats (1 or 2) of a gathered
+// row, multiplied one after the other. LoadStep<i>(p), Broadcast(a), Multiply(a, w, acc).
+//
+// A Source says what a task multiplies: Step, kStepCols, kUsesPanel, Gather(values, cols, out) of
+// one row, and, with kUsesPanel, Decode(task, from, ahead, steps, panel) of one tile's piece.
 //
 // Include it only from sources that are compiled per ISA.
 #pragma once
@@ -36,17 +34,19 @@ inline constexpr int kBlockRows = 4;
 #endif
 inline constexpr int kMaxTiles = 2 * kBlockTiles;
 
-// 16 KiB of steps of two tiles: a third of a first-level cache, beside some rows of activations.
-inline constexpr int kPieceSteps = 128;
+// A piece meets 128 floats of each row: at most 16 KiB of weights of two tiles, a third of a
+// first-level cache, beside some rows.
+inline constexpr int kPieceFloats = 128;
 // Strides are constants, for the sake of addresses, and no multiple of 4 KiB, whose lines would
 // share a cache set. Many rows take the columns in narrow blocks; few rows in wide ones, so that
 // tiles are read in the order that they lie in memory.
-inline constexpr int kNarrowStride = kPieceSteps + 16;
-inline constexpr int kScratchSteps = kLinearTaskRows * kNarrowStride;
+inline constexpr int kNarrowStride = kPieceFloats + 16;
+inline constexpr int kScratchFloats = kLinearTaskRows * kNarrowStride;
 inline constexpr int kWideRows = 8;
-inline constexpr int kWideStride = kScratchSteps / kWideRows;
+inline constexpr int kWideStride = kScratchFloats / kWideRows;
+constexpr int WholePieces(int floats) { return floats / kPieceFloats * kPieceFloats; }
 
-// A step of a tile: which tile, and where in it.
+// A step of a tile.
 struct TilePlace {
   const uint8_t* tile;
   int64_t step;
@@ -62,6 +62,19 @@ struct Piece {
   int64_t output;
   int n[kMaxTiles];  // outputs that exist
 };
+
+template <typename Step, int kStride, int kRows, int kTiles, int kFloat>
+LLM_SIMD void MultiplyRows(const uint8_t* const* w, int k, const float* x, F32x16 (*acc)[kTiles]) {
+  typename Step::Weights step[kTiles];
+  for (int t = 0; t < kTiles; ++t) {
+    step[t] = Step::template LoadStep<kFloat>(w[t] + k * Step::kBytes);
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+    const auto a = Step::Broadcast(x + r * kStride);
+    for (int t = 0; t < kTiles; ++t) acc[r][t] = Step::Multiply(a, step[t], acc[r][t]);
+  }
+}
 
 template <typename Step, int kStride, int kRows, int kTiles, bool kPrefetch>
 __attribute__((noinline)) void RunRows(const LinearTask& task, const Piece& piece, int row,
@@ -82,15 +95,13 @@ __attribute__((noinline)) void RunRows(const LinearTask& task, const Piece& piec
   }
   const float* a = activations + row * kStride;
   for (int k = 0; k < piece.steps; ++k) {
-    typename Step::Weights step[kTiles];
-    for (int t = 0; t < kTiles; ++t) {
-      step[t] = Step::Load(w[t] + k * Step::kBytes);
-      if (kPrefetch) __builtin_prefetch(ahead[t] + k * Step::kBytes);
+    if (kPrefetch) {
+      for (int t = 0; t < kTiles; ++t) __builtin_prefetch(ahead[t] + k * Step::kBytes);
     }
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-      const auto x = Step::Broadcast(a + r * kStride + k);
-      for (int t = 0; t < kTiles; ++t) acc[r][t] = Step::Multiply(x, step[t], acc[r][t]);
+    const float* x = a + k * Step::kFloats;
+    MultiplyRows<Step, kStride, kRows, kTiles, 0>(w, k, x, acc);
+    if constexpr (Step::kFloats == 2) {
+      MultiplyRows<Step, kStride, kRows, kTiles, 1>(w, k, x + 1, acc);
     }
   }
   const bool add_bias = task.bias != nullptr && piece.is_last;
@@ -142,7 +153,7 @@ struct BlockRun {
 
 // The piece after this one in the order of the loops; after the last, the first of the tiles that
 // follow.
-template <int kTiles>
+template <int kTiles, int kPieceSteps>
 LLM_SIMD TilePlace NextPiece(const LinearTask& task, const BlockRun& run) {
   const int64_t group_bytes = kTiles * task.tile_bytes;
   const int64_t output = run.output / kPackTileRows * task.tile_bytes;
@@ -156,7 +167,9 @@ LLM_SIMD TilePlace NextPiece(const LinearTask& task, const BlockRun& run) {
 
 template <typename Source, int kStride, int kTiles>
 LLM_SIMD void RunGroup(const LinearTask& task, const float* rows, BlockRun run) {
-  [[maybe_unused]] alignas(64) float panel[Source::kUsesPanel ? kTiles * kPieceSteps * 16 : 1];
+  using Step = typename Source::Step;
+  constexpr int kPieceSteps = kPieceFloats / Step::kFloats;
+  [[maybe_unused]] alignas(64) float panel[Source::kUsesPanel ? kTiles * kPieceFloats * 16 : 1];
   Piece piece;
   piece.output = run.output;
   const uint8_t* tiles[kTiles];
@@ -171,26 +184,27 @@ LLM_SIMD void RunGroup(const LinearTask& task, const float* rows, BlockRun run) 
     piece.steps = left < kPieceSteps ? static_cast<int>(left) : kPieceSteps;
     piece.is_first = run.step == 0;
     piece.is_last = run.step + piece.steps == run.all;
-    const TilePlace next = NextPiece<kTiles>(task, run);
+    const TilePlace next = NextPiece<kTiles, kPieceSteps>(task, run);
     for (int t = 0; t < kTiles; ++t) {
       const TilePlace ahead = {next.tile + t * task.tile_bytes, next.step};
       if constexpr (Source::kUsesPanel) {
-        float* decoded = panel + t * kPieceSteps * 16;
+        float* decoded = panel + t * kPieceFloats * 16;
         Source::Decode(task, {tiles[t], run.step}, ahead, piece.steps, decoded);
         piece.weights[t] = reinterpret_cast<const uint8_t*>(decoded);
         piece.ahead[t] = nullptr;
       } else {
-        piece.weights[t] = tiles[t] + run.step * Source::Step::kBytes;
-        piece.ahead[t] = ahead.tile + ahead.step * Source::Step::kBytes;
+        piece.weights[t] = tiles[t] + run.step * Step::kBytes;
+        piece.ahead[t] = ahead.tile + ahead.step * Step::kBytes;
       }
     }
-    RunPiece<typename Source::Step, kStride, kTiles>(task, piece, rows + (run.step - run.begin));
+    RunPiece<Step, kStride, kTiles>(task, piece, rows + (run.step - run.begin) * Step::kFloats);
   }
 }
 
 template <typename Source, int kStride, int kTiles>
-LLM_SIMD void RunTask(const LinearTask& task, int64_t block_steps) {
-  alignas(64) float rows[kScratchSteps];
+LLM_SIMD void RunTask(const LinearTask& task, int block_floats) {
+  const int64_t block_steps = block_floats / Source::Step::kFloats;
+  alignas(64) float rows[kScratchFloats];
   BlockRun run;
   run.all = (task.cols + Source::kStepCols - 1) / Source::kStepCols;
   for (run.begin = 0; run.begin < run.all; run.begin = run.end) {
@@ -210,12 +224,12 @@ LLM_SIMD void RunTask(const LinearTask& task, int64_t block_steps) {
 template <typename Source>
 void RunSource(const LinearTask& task) {
   if (task.num_rows > kWideRows) {
-    return RunTask<Source, kNarrowStride, kBlockTiles>(task, kPieceSteps);
+    return RunTask<Source, kNarrowStride, kBlockTiles>(task, kPieceFloats);
   }
   if (task.num_rows > 1) {
-    return RunTask<Source, kWideStride, kBlockTiles>(task, kWideStride / kPieceSteps * kPieceSteps);
+    return RunTask<Source, kWideStride, kBlockTiles>(task, WholePieces(kWideStride));
   }
-  RunTask<Source, kWideStride, kMaxTiles>(task, kScratchSteps / kPieceSteps * kPieceSteps);
+  RunTask<Source, kWideStride, kMaxTiles>(task, WholePieces(kScratchFloats));
 }
 
 }  // namespace llm::LLM_CPU_ISA

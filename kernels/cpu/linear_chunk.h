@@ -8,9 +8,14 @@
 
 namespace llm::cpu {
 
-// Tiles [begin, end) of one output for rows [row, row + num_rows), at most kLinearTaskRows.
-// REQUIRES: CheckLinear is OK.
-void RunLinearTiles(const IsaKernels& isa, const Activations& a, const LinearOutput& output,
-                    int64_t row, int64_t num_rows, int64_t begin, int64_t end);
+struct RowRange {
+  int64_t begin;
+  int64_t count;  // at most kLinearTaskRows
+};
+
+// Tiles [begin, end) of one output for some rows of params.activations; params.outputs are not
+// looked at. REQUIRES: CheckLinear is OK.
+void RunLinearTiles(const IsaKernels& isa, const LinearParams& params, const LinearOutput& output,
+                    const RowRange& rows, int64_t begin, int64_t end);
 
 }  // namespace llm::cpu

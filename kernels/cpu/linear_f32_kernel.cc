@@ -16,7 +16,11 @@ template <typename Element, F32x16 (*kLoad)(const Element*)>
 struct FmaStep {
   using Weights = F32x16;
   static constexpr int kBytes = kPackTileRows * static_cast<int>(sizeof(Element));
-  LLM_SIMD F32x16 Load(const uint8_t* p) { return kLoad(reinterpret_cast<const Element*>(p)); }
+  static constexpr int kFloats = 1;
+  template <int kFloat>
+  LLM_SIMD F32x16 LoadStep(const uint8_t* p) {
+    return kLoad(reinterpret_cast<const Element*>(p));
+  }
   LLM_SIMD F32x16 Broadcast(const float* a) { return Set(*a); }
   LLM_SIMD F32x16 Multiply(F32x16 a, F32x16 w, F32x16 acc) { return Fma(a, w, acc); }
 };
@@ -32,6 +36,23 @@ struct Floats16 {
   }
 };
 using F32Weights = Floats16<float, LoadF32>;
+
+// BF16, of which a tile holds pairs of columns.
+struct BF16Weights : F32Weights {
+  struct Step : FmaStep<float, LoadF32> {
+    static constexpr int kFloats = 2;
+    template <int kFloat>
+    LLM_SIMD F32x16 LoadStep(const uint8_t* p) {
+      const uint16_t* pairs = reinterpret_cast<const uint16_t*>(p);
+      return kFloat == 0 ? LoadBF16Low(pairs) : LoadBF16High(pairs);
+    }
+  };
+  static constexpr int kStepCols = 2;
+  LLM_SIMD void Gather(const float* values, int cols, float* out) {
+    F32Weights::Gather(values, cols, out);
+    if (cols % 2 != 0) out[cols] = 0;
+  }
+};
 
 // Others, decoded first. Decoder::Decode also asks for the like of a piece to come, a little with
 // each step: a burst of prefetches would stall the loads.
@@ -98,7 +119,7 @@ LinearTaskFn LinearF32(WeightFormat format) {
     case WeightFormat::kF16:
       return RunSource<Floats16<uint16_t, LoadF16>>;
     case WeightFormat::kBF16:
-      return RunSource<Floats16<uint16_t, LoadBF16>>;
+      return RunSource<BF16Weights>;
 #define LLM_TILE_FORMAT(name, ...) \
   case WeightFormat::k##name:      \
     return RunSource<Panel<DecodeQuants<TileFormat<__VA_ARGS__>>>>;

@@ -159,4 +159,10 @@ requires(Block::kBlockSize == 1) void Put(const TileLane& lane, int64_t index, c
       &block, sizeof(Block));
 }
 
+// In pairs of columns.
+inline void Put(const TileLane& lane, int64_t index, const BF16& block) {
+  const int64_t element = (index / 2 * kPackTileRows + lane.row) * 2 + index % 2;
+  std::memcpy(lane.quants + element * static_cast<int64_t>(sizeof(block)), &block, sizeof(block));
+}
+
 }  // namespace llm::cpu

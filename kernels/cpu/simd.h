@@ -11,6 +11,7 @@
 //   c) = a * b + c Max(a, b) Min(a, b)                             b where either is NaN Mask:
 //   Less(a, b) Equal(a, b) FirstLanes(n) And(m, n) Not(m), Select(mask, a, b) = mask ? a : b,
 //   Any(mask) Scale2(a, n)                                    a * 2^n for integral n in [-252, 252]
+//   LoadBF16Low LoadBF16High                        the first or second of 16 pairs
 //   LoadF16 LoadBF16 LoadI8 LoadU8 LoadF8E4M3       16 elements to f32, exact
 //   StoreF16 StoreBF16 StoreI8 StoreF8E4M3          to nearest even; I8: REQUIRES |lane| <= 127 and
 //   no NaN

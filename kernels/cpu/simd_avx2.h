@@ -114,6 +114,18 @@ LLM_SIMD F32x16 LoadBF16(const uint16_t* p) {
   const __m256i hi = _mm256_slli_epi32(_mm256_cvtepu16_epi32(Load16Bytes(p + 8)), 16);
   return {_mm256_castsi256_ps(lo), _mm256_castsi256_ps(hi)};
 }
+LLM_SIMD __m256i Load32Bytes(const void* p) {
+  return _mm256_loadu_si256(static_cast<const __m256i*>(p));
+}
+LLM_SIMD F32x16 LoadBF16Low(const uint16_t* p) {
+  return {_mm256_castsi256_ps(_mm256_slli_epi32(Load32Bytes(p), 16)),
+          _mm256_castsi256_ps(_mm256_slli_epi32(Load32Bytes(p + 16), 16))};
+}
+LLM_SIMD F32x16 LoadBF16High(const uint16_t* p) {
+  const __m256i high = _mm256_set1_epi32(static_cast<int>(0xffff0000u));
+  return {_mm256_castsi256_ps(_mm256_and_si256(Load32Bytes(p), high)),
+          _mm256_castsi256_ps(_mm256_and_si256(Load32Bytes(p + 16), high))};
+}
 LLM_SIMD F32x16 LoadI8(const int8_t* p) {
   return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(Load8Bytes(p))),
           _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(Load8Bytes(p + 8)))};

@@ -183,6 +183,16 @@ LLM_SIMD F32x16 LoadBF16(const uint16_t* p) {
   LLM_LANES r.v[i] = FromBits(static_cast<uint32_t>(p[i]) << 16);
   return r;
 }
+LLM_SIMD F32x16 LoadBF16Low(const uint16_t* p) {
+  F32x16 r;
+  LLM_LANES r.v[i] = FromBits(static_cast<uint32_t>(p[2 * i]) << 16);
+  return r;
+}
+LLM_SIMD F32x16 LoadBF16High(const uint16_t* p) {
+  F32x16 r;
+  LLM_LANES r.v[i] = FromBits(static_cast<uint32_t>(p[2 * i + 1]) << 16);
+  return r;
+}
 LLM_SIMD F32x16 LoadI8(const int8_t* p) {
   F32x16 r;
   LLM_LANES r.v[i] = static_cast<float>(p[i]);

@@ -43,13 +43,27 @@ const KernelTable& Table() {
   return table;
 }
 
+#if defined(__x86_64__)
+// Under the same name: this instruction gives no other bits (linear.h).
+const IsaKernels& Avx512WithBF16() {
+  static const IsaKernels kernels = [] {
+    IsaKernels result = avx512::Kernels();
+    result.linear_bf16 = avx512bf16::RunLinearBF16;
+    return result;
+  }();
+  return kernels;
+}
+#endif
+
 }  // namespace
 
 std::vector<const KernelTable*> CpuKernelTables() {
   std::vector<const KernelTable*> tables;
 #if defined(__x86_64__)
   const CpuFeatures features = DetectCpuFeatures();
-  if (features.avx512) tables.push_back(&Table<avx512::Kernels>());
+  if (features.avx512) {
+    tables.push_back(features.avx512_bf16 ? &Table<Avx512WithBF16>() : &Table<avx512::Kernels>());
+  }
   if (features.avx2) tables.push_back(&Table<avx2::Kernels>());
 #endif
   tables.push_back(&Table<generic::Kernels>());

@@ -27,8 +27,9 @@ ShapeParts GetParts(WeightFormat format, int64_t cols) {
     case WeightFormat::kF32:
       return {4 * kPackTileRows, cols, 0};
     case WeightFormat::kF16:
-    case WeightFormat::kBF16:
       return {2 * kPackTileRows, cols, 0};
+    case WeightFormat::kBF16:
+      return {2 * kPackTileRows, RoundUp<int64_t>(cols, 2), 0};
 #define LLM_TILE_FORMAT(name, ...) \
   case WeightFormat::k##name:      \
     return QuantParts<TileFormat<__VA_ARGS__>>(cols);
@@ -61,12 +62,13 @@ void DecodeQuants(const TileShape& shape, const uint8_t* tile, int lane, int64_t
   }
 }
 
-template <typename Element, float (*kConvert)(Element)>
+// kColumns columns lie side by side.
+template <typename Element, int kColumns, float (*kConvert)(Element)>
 void DecodeFloats(const uint8_t* tile, int lane, int64_t cols, float* out) {
   for (int64_t k = 0; k < cols; ++k) {
+    const int64_t index = (k / kColumns * kPackTileRows + lane) * kColumns + k % kColumns;
     Element element;
-    std::memcpy(&element, tile + (k * kPackTileRows + lane) * static_cast<int64_t>(sizeof(Element)),
-                sizeof(Element));
+    std::memcpy(&element, tile + index * static_cast<int64_t>(sizeof(Element)), sizeof(Element));
     out[k] = kConvert(element);
   }
 }
@@ -77,11 +79,11 @@ void DecodeLane(WeightFormat format, const TileShape& shape, const uint8_t* tile
                 int64_t cols, float* out) {
   switch (format) {
     case WeightFormat::kF32:
-      return DecodeFloats<float, Same>(tile, lane, cols, out);
+      return DecodeFloats<float, 1, Same>(tile, lane, cols, out);
     case WeightFormat::kF16:
-      return DecodeFloats<uint16_t, F16ToF32>(tile, lane, cols, out);
+      return DecodeFloats<uint16_t, 1, F16ToF32>(tile, lane, cols, out);
     case WeightFormat::kBF16:
-      return DecodeFloats<uint16_t, BF16ToF32>(tile, lane, cols, out);
+      return DecodeFloats<uint16_t, 2, BF16ToF32>(tile, lane, cols, out);
 #define LLM_TILE_FORMAT(name, ...) \
   case WeightFormat::k##name:      \
     return DecodeQuants<TileFormat<__VA_ARGS__>>(shape, tile, lane, cols, out);

@@ -4,7 +4,8 @@
 // tile. Rows beyond the matrix are zero. A tile is 64-byte aligned and holds its quants first, then
 // its scales, both in ascending columns.
 //
-// Float formats: elements [cols, 16].
+// F32, F16: elements [cols, 16]. BF16: pairs of columns [ceil(cols / 2), 16, 2], an odd last one
+// with 0, as an instruction that multiplies pairs reads them.
 // Integer formats, per group of 32 columns: 8 steps of 4 columns; a step is 16 words of 4 bytes,
 // one word a row. Quants are unsigned: q - zero point is the file's (tile_formats.def).
 //   Fields of 8, 4, 2 or 1 bits fill as many vectors of 64 bytes; step s lies at PlaceOf(bits, s).
@@ -33,7 +34,7 @@
 namespace llm {
 
 // The layout's name, in packs: to be changed with any byte of it.
-inline constexpr char kTileLayout[] = "tiles16-1";
+inline constexpr char kTileLayout[] = "tiles16-2";
 
 inline constexpr int kStepCols = 4;
 inline constexpr int kTileGroup = 32;  // columns of a quant group in a tile
@@ -67,11 +68,6 @@ struct TileShape {
 
 // REQUIRES: cols is a positive multiple of the format's block, small enough that 64 * cols fits.
 TileShape GetTileShape(WeightFormat format, int64_t cols);
-
-constexpr bool IsFloatFormat(WeightFormat format) {
-  return format == WeightFormat::kF32 || format == WeightFormat::kF16 ||
-         format == WeightFormat::kBF16;
-}
 
 // Writes row `row` of a packed weight as f32, each value as the format's Decode gives it. REQUIRES:
 // 0 <= row < weight.rows.

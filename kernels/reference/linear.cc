@@ -6,6 +6,7 @@
 #include "kernels/parallel.h"
 #include "kernels/reference/reference.h"
 #include "src/base/status_macros.h"
+#include "src/tensor/float_convert.h"
 
 namespace llm {
 namespace {
@@ -13,13 +14,22 @@ namespace {
 constexpr int64_t kPiece = 256;    // columns decoded at once: a multiple of every block size
 constexpr int64_t kRowBlock = 64;  // activation rows that share one decoding
 
+enum class Form { kF32, kBF16, kInt8 };  // in which the activations are read
+
+Form ReadAs(const LinearParams& params, WeightFormat format) {
+  if (params.activations.quants != nullptr && ReadsQuants(format)) return Form::kInt8;
+  return params.round_to_bf16 && format == WeightFormat::kBF16 ? Form::kBF16 : Form::kF32;
+}
+
 // Sum of columns [col, col + count) of row `row`, times the weights w[0, count).
-double Dot(const Activations& a, bool quantised, int64_t row, int64_t col, const float* w,
+double Dot(const Activations& a, Form form, int64_t row, int64_t col, const float* w,
            int64_t count) {
   double sum = 0;
-  if (!quantised) {
+  if (form != Form::kInt8) {
     const float* x = a.values + row * a.cols + col;
-    for (int64_t i = 0; i < count; ++i) sum += double{x[i]} * double{w[i]};
+    for (int64_t i = 0; i < count; ++i) {
+      sum += double{form == Form::kBF16 ? BF16ToF32(F32ToBF16(x[i])) : x[i]} * double{w[i]};
+    }
     return sum;
   }
   const int8_t* q = a.quants + row * a.cols + col;
@@ -34,9 +44,10 @@ double Dot(const Activations& a, bool quantised, int64_t row, int64_t col, const
   return sum;
 }
 
-void OutputColumn(const Activations& a, const LinearOutput& output, int64_t column) {
+void OutputColumn(const LinearParams& params, const LinearOutput& output, int64_t column) {
+  const Activations& a = params.activations;
   const WeightFormatInfo& info = GetWeightFormat(output.weight.format);
-  const bool quantised = a.quants != nullptr && ReadsQuants(output.weight.format);
+  const Form form = ReadAs(params, output.weight.format);
   const std::byte* weight_row = output.weight.data + column * RowBytes(info, a.cols);
   std::array<float, kPiece> w;
   for (int64_t begin = 0; begin < a.rows; begin += kRowBlock) {
@@ -46,7 +57,7 @@ void OutputColumn(const Activations& a, const LinearOutput& output, int64_t colu
       const int64_t count = std::min(kPiece, a.cols - col);
       info.decode(weight_row + RowBytes(info, col), count, w.data());
       for (int64_t r = 0; r < num_rows; ++r) {
-        sums[static_cast<size_t>(r)] += Dot(a, quantised, begin + r, col, w.data(), count);
+        sums[static_cast<size_t>(r)] += Dot(a, form, begin + r, col, w.data(), count);
       }
     }
     const double bias = output.bias != nullptr ? double{output.bias[column]} : 0.0;
@@ -62,9 +73,8 @@ void OutputColumn(const Activations& a, const LinearOutput& output, int64_t colu
 absl::Status ReferenceLinear(const LinearParams& params, const Stream& stream) {
   LLM_RETURN_IF_ERROR(CheckLinear(params));
   for (const LinearOutput& output : params.outputs) {
-    RunTasks(stream, output.weight.rows, [&](int64_t column, int /*worker*/) {
-      OutputColumn(params.activations, output, column);
-    });
+    RunTasks(stream, output.weight.rows,
+             [&](int64_t column, int /*worker*/) { OutputColumn(params, output, column); });
   }
   return absl::OkStatus();
 }

@@ -66,8 +66,10 @@ absl::Status ReferenceExpertLinear(const ExpertLinearParams& params, const Strea
       const Activations rows = RowsOfExpert(params, e);
       if (rows.rows == 0) continue;
       const LinearOutput one = OutputOfExpert(params, output, e, expert_bytes);
-      LLM_RETURN_IF_ERROR(
-          ReferenceLinear({.activations = rows, .outputs = absl::MakeConstSpan(&one, 1)}, stream));
+      LLM_RETURN_IF_ERROR(ReferenceLinear({.activations = rows,
+                                           .outputs = absl::MakeConstSpan(&one, 1),
+                                           .round_to_bf16 = params.round_to_bf16},
+                                          stream));
     }
   }
   return absl::OkStatus();

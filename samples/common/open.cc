@@ -20,7 +20,7 @@ void AddModelFlags(OpenFlags* flags, FlagTable* table) {
   table->Add("--threads", "default: all cores", &flags->threads);
   table->Add("--kernels", "avx512, avx2, generic, reference; default: the fastest",
              &flags->kernels);
-  table->Add("--float-activations", "f32 activations for integer weights: slower, closer",
+  table->Add("--float-activations", "f32 activations for integer and BF16 weights: slower, closer",
              &flags->float_activations);
   table->Add("--map-pack", "map the pack's weights: trusts whoever can write the file",
              &flags->map_pack);

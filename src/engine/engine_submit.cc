@@ -173,6 +173,7 @@ absl::StatusOr<Request> Engine::MakeRequest(const RequestSpec& spec, QueuePlace*
   request.cache_salt = spec.cache_salt;
   request.session_id = spec.session_id;
   request.trace_id = spec.trace_id;
+  request.request_class = spec.request_class;
   request.use_prefix_cache = spec.use_prefix_cache;
   request.num_prompt_logprobs = std::min(spec.num_prompt_logprobs, parts_.text.vocab_size);
   return request;

@@ -56,6 +56,7 @@ absl::StatusOr<std::unique_ptr<Scheduler>> MakeScheduler(const EnginePlan& plan,
   scheduler.groups = config.kv_groups;
   scheduler.num_blocks = plan.runner.num_blocks;
   scheduler.policy = options.policy;
+  scheduler.admission = options.admission;
   scheduler.prefix_cache = options.prefix_cache;
   scheduler.hash_key[0] = DrawRandom();
   scheduler.hash_key[1] = DrawRandom();

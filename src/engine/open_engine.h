@@ -25,6 +25,7 @@ struct OpenOptions {
   int64_t max_step_tokens = 0;
   int64_t token_gap_target_ns = 0;  // of requests that state none
   SchedulingPolicy policy = SchedulingPolicy::kFcfs;
+  AdmissionPolicy admission = AdmissionPolicy::kPredict;
   int64_t max_queued_requests = 0;
   bool prefix_cache = true;
   uint64_t max_queued_tokens = 0;

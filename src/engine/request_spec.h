@@ -47,6 +47,7 @@ struct RequestSpec {
   std::string cache_salt;
   uint64_t session_id = 0;
   uint64_t trace_id = 0;
+  uint32_t request_class = 0;
   EventHandler handler;                    // call != nullptr: events go there, else to
   std::shared_ptr<CompletionQueue> queue;  // this; null: the engine's
   void* user_data = nullptr;

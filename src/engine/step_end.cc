@@ -18,6 +18,12 @@ RequestStage StageOf(const SequenceStats& stats) {
   return stats.first_token_ns == 0 ? RequestStage::kPrefill : RequestStage::kDecode;
 }
 
+// Neither by its host nor by a fault.
+bool EndedByItself(FinishReason reason) {
+  return reason == FinishReason::kEndToken || reason == FinishReason::kStopToken ||
+         reason == FinishReason::kStopString || reason == FinishReason::kLength;
+}
+
 // A host's clock that leaps by centuries, with several requests open, exceeds any total; read as
 // unsigned ones, they wrap as all counters do.
 void AddWrapping(int64_t ns, int64_t* total) {
@@ -43,7 +49,10 @@ void StepLoop::End(ActiveRequest* request, FinishReason reason, const absl::Stat
   request->reason = reason;
   request->end_status = status;
   request->stop_index = stop_index;
-  if (request->scheduled && healthy()) Unschedule(request);
+  if (request->scheduled && healthy()) {
+    if (EndedByItself(reason) && request->generates()) scheduler_->NoteEnd(*request);
+    Unschedule(request);
+  }
   request->scheduled = false;
   request->end_ns = clock_->NowNs();
 }

@@ -58,6 +58,21 @@ Decoder::Decoder(const Model* model, const Stream& stream, const DecoderShape& s
   head_forms_ = ReadBy({&model_.weights.head});
 }
 
+LinearParams Decoder::LinearOf(const Activations& activations,
+                               absl::Span<const LinearOutput> outputs) const {
+  return {
+      .activations = activations, .outputs = outputs, .round_to_bf16 = !shape_.float_activations};
+}
+
+ExpertLinearParams Decoder::ExpertsOf(const Activations& activations,
+                                      absl::Span<const int32_t> begin,
+                                      absl::Span<const ExpertOutput> outputs) const {
+  return {.activations = activations,
+          .expert_begin = begin,
+          .outputs = outputs,
+          .round_to_bf16 = !shape_.float_activations};
+}
+
 const Stream& Decoder::Op(const char* name) const {
   if (stream_.pool != nullptr) stream_.pool->set_op(name);
   return stream_;
@@ -185,7 +200,7 @@ absl::Status Decoder::Attention(size_t layer, const Batch& batch, const KvLayerV
   if (latent) LLM_RETURN_IF_ERROR(LatentValues(layer, rows));
   const Activations values = latent ? Select(ws.latent.values, forms_[layer].o, rows) : attended;
   const LinearOutput o[] = {To(weights.o, ws.update)};
-  LLM_RETURN_IF_ERROR(kernels_.linear({.activations = values, .outputs = o}, Op("output")));
+  LLM_RETURN_IF_ERROR(kernels_.linear(LinearOf(values, o), Op("output")));
   return PostNorm(weights.post_attention_norm, rows);
 }
 
@@ -194,7 +209,7 @@ absl::Status Decoder::PlainQkv(size_t layer, int64_t rows) {
   const DecoderWorkspace& ws = workspace_;
   const Activations normed = Select(ws.normed, forms_[layer].qkv, rows);
   const LinearOutput qkv[] = {To(weights.q, ws.q), To(weights.k, ws.k), To(weights.v, ws.v)};
-  return kernels_.linear({.activations = normed, .outputs = qkv}, Op("qkv"));
+  return kernels_.linear(LinearOf(normed, qkv), Op("qkv"));
 }
 
 absl::Status Decoder::PostNorm(const float* weight, int64_t rows) {
@@ -237,7 +252,7 @@ absl::Status Decoder::Head(const Batch& batch, float* logits) {
   if (num_logits == 0) return absl::OkStatus();
   normed = Select(ws.head_normed, head_forms_, static_cast<int64_t>(num_logits));
   const LinearOutput head[] = {To({.weight = model_.weights.head}, logits)};
-  LLM_RETURN_IF_ERROR(kernels_.linear({.activations = normed, .outputs = head}, Op("head")));
+  LLM_RETURN_IF_ERROR(kernels_.linear(LinearOf(normed, head), Op("head")));
   if (config_.logit_soft_cap == 0) return absl::OkStatus();
   return kernels_.soft_cap({.values = logits,
                             .rows = static_cast<int64_t>(num_logits),

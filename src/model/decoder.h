@@ -55,6 +55,10 @@ class Decoder {
   static LinearOutput To(const LinearWeight& linear, float* out);
   // The stream, on which the next kernel is an op of this name.
   const Stream& Op(const char* name) const;
+  LinearParams LinearOf(const Activations& activations,
+                        absl::Span<const LinearOutput> outputs) const;
+  ExpertLinearParams ExpertsOf(const Activations& activations, absl::Span<const int32_t> begin,
+                               absl::Span<const ExpertOutput> outputs) const;
   Forms ReadBy(std::initializer_list<const PackedWeight*> weights) const;
   absl::Status RopeTables(const Batch& batch);
   absl::Status LongropeTable(const Batch& batch, const RopeVariant& rope, float* table);

@@ -35,7 +35,7 @@ absl::Status Decoder::Gated(const GatedWeights& weights, const GatedWorkspace& w
                             Forms gate_up_forms, Forms down_forms, int64_t rows) {
   const Activations normed = Select(workspace_.normed, gate_up_forms, rows);
   const LinearOutput gate_up[] = {To(weights.gate, workspace.gate), To(weights.up, workspace.up)};
-  LLM_RETURN_IF_ERROR(kernels_.linear({.activations = normed, .outputs = gate_up}, Op("gate_up")));
+  LLM_RETURN_IF_ERROR(kernels_.linear(LinearOf(normed, gate_up), Op("gate_up")));
   const Activations gated = Select(workspace.gated, down_forms, rows);
   LLM_RETURN_IF_ERROR(kernels_.gate({.activation = config_.activation,
                                      .gate = workspace.gate,
@@ -45,7 +45,7 @@ absl::Status Decoder::Gated(const GatedWeights& weights, const GatedWorkspace& w
                                      .output = gated},
                                     Op("gate")));
   const LinearOutput down[] = {To(weights.down, workspace_.update)};
-  return kernels_.linear({.activations = gated, .outputs = down}, Op("down"));
+  return kernels_.linear(LinearOf(gated, down), Op("down"));
 }
 
 absl::Status Decoder::Experts(size_t layer, int64_t rows) {
@@ -58,6 +58,7 @@ absl::Status Decoder::Experts(size_t layer, int64_t rows) {
                               forms_[layer].shared_down, rows));
   }
   const Activations normed = Select(workspace_.normed, {.values = true}, rows);
+  // In f32 whatever else is rounded: experts change where scores are close.
   const LinearOutput router[] = {To(weights.router, ws.logits)};
   LLM_RETURN_IF_ERROR(kernels_.linear({.activations = normed, .outputs = router}, Op("router")));
   LLM_RETURN_IF_ERROR(kernels_.moe_route({.rule = config_.experts.router,
@@ -98,8 +99,8 @@ absl::Status Decoder::RunExperts(size_t layer, int64_t tokens) {
                                           Op("gather")));
   const ExpertOutput gate_up[] = {ToExperts(weights.gate, ffn, ws.gated.gate),
                                   ToExperts(weights.up, ffn, ws.gated.up)};
-  LLM_RETURN_IF_ERROR(kernels_.expert_linear(
-      {.activations = gathered, .expert_begin = begin, .outputs = gate_up}, Op("expert_gate_up")));
+  LLM_RETURN_IF_ERROR(
+      kernels_.expert_linear(ExpertsOf(gathered, begin, gate_up), Op("expert_gate_up")));
   const Activations gated = Select(ws.gated.gated, forms_[layer].expert_down, rows);
   LLM_RETURN_IF_ERROR(kernels_.gate({.activation = config_.activation,
                                      .gate = ws.gated.gate,
@@ -109,8 +110,7 @@ absl::Status Decoder::RunExperts(size_t layer, int64_t tokens) {
                                      .output = gated},
                                     Op("gate")));
   const ExpertOutput down[] = {ToExperts(weights.down, config_.hidden_size, ws.out)};
-  return kernels_.expert_linear({.activations = gated, .expert_begin = begin, .outputs = down},
-                                Op("expert_down"));
+  return kernels_.expert_linear(ExpertsOf(gated, begin, down), Op("expert_down"));
 }
 
 }  // namespace llm

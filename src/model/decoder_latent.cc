@@ -41,11 +41,8 @@ absl::Status Decoder::PerHead(const ExpertWeight& heads, float* in, int64_t inpu
   activations.rows = config_.num_heads * rows;
   activations.cols = inputs;
   const ExpertOutput output[] = {ToHeads(heads, outputs, ws.heads_out)};
-  return kernels_.expert_linear(
-      {.activations = activations,
-       .expert_begin = {ws.begin, static_cast<size_t>(config_.num_heads) + 1},
-       .outputs = output},
-      Op(op));
+  const absl::Span<const int32_t> begin(ws.begin, static_cast<size_t>(config_.num_heads) + 1);
+  return kernels_.expert_linear(ExpertsOf(activations, begin, output), Op(op));
 }
 
 absl::Status Decoder::LatentQkv(size_t layer, int64_t rows) {
@@ -57,14 +54,14 @@ absl::Status Decoder::LatentQkv(size_t layer, int64_t rows) {
       To(weights.kv_a, ws.kv_a),
       low_rank ? To(weights.q_a, ws.q_a) : To(weights.q, ws.queries),
   };
-  LLM_RETURN_IF_ERROR(kernels_.linear({.activations = normed, .outputs = down}, Op("qkv")));
+  LLM_RETURN_IF_ERROR(kernels_.linear(LinearOf(normed, down), Op("qkv")));
   if (low_rank) {
     const Activations q_normed = Select(ws.q_normed, forms_[layer].latent_q, rows);
     LLM_RETURN_IF_ERROR(kernels_.rms_norm(
         {.input = ws.q_a, .weight = weights.q_a_norm, .eps = config_.norm_eps, .output = q_normed},
         Op("q_norm")));
     const LinearOutput up[] = {To(weights.q, ws.queries)};
-    LLM_RETURN_IF_ERROR(kernels_.linear({.activations = q_normed, .outputs = up}, Op("q")));
+    LLM_RETURN_IF_ERROR(kernels_.linear(LinearOf(q_normed, up), Op("q")));
   }
   LLM_RETURN_IF_ERROR(LatentQueries(weights, rows));
   return LatentKeys(weights, rows);

@@ -19,8 +19,8 @@ struct DecoderShape {
   int max_logit_rows = 0;
   int max_context = 0;
   int num_threads = 1;
-  // Linear layers read f32. Otherwise those of integer weights read int8 groups, and room is kept
-  // for both.
+  // Linear layers read f32. Otherwise those of integer weights read int8 groups, for which room is
+  // kept too, and those of BF16 weights round what they read to bf16.
   bool float_activations = false;
 };
 

@@ -36,6 +36,17 @@ absl::Status SchedulerImpl::CheckFits(int64_t num_prompt_tokens, int64_t max_new
   return absl::OkStatus();
 }
 
+// Whether the first that waits would be admitted, with budget left.
+bool SchedulerImpl::NextMayStart(const Step& step) {
+  if (waiting_.empty() || FreeLogitRows(step.plan) < 1 ||
+      running_.size() >= static_cast<size_t>(options_.max_sequences)) {
+    return false;
+  }
+  const Sequence& next = *waiting_.front();
+  const Start start = FindStart(next);
+  return !start.waits && MayAdmit(next, start, step.limit.max_tokens);
+}
+
 void SchedulerImpl::AdmitWaiting(Step* step) {
   size_t next = 0;  // those before it wait for a running sibling
   while (next < waiting_.size() && step->budget() > 0 && FreeLogitRows(step->plan) > 0 &&
@@ -56,7 +67,7 @@ void SchedulerImpl::AdmitWaiting(Step* step) {
     Insert(&running_, sequence);
     TakeStart(start, sequence, &step->plan);
     if (sequence->max_computed_tokens == 0) sequence->stats.first_scheduled_ns = step->now_ns;
-    AddChunk(sequence, ChunkLength(*sequence, *step), step);
+    AddChunk(sequence, ChunkLength(*sequence, *step, step->budget()), step);
   }
 }
 
@@ -68,11 +79,11 @@ PrefixMatch SchedulerImpl::MatchPrefix(const Sequence& sequence) const {
                        sequence.tokens, sequence.num_tokens() - 1);
 }
 
-// All known tokens must fit beside what the running ones still need for theirs, with one block for
-// each of them to grow into: then preemption is rare. A window group counts what one chunk of the
-// whole step needs at once.
+// What it and the running ones are expected to become must fit. In a window group, where that is
+// soon all there is, and for the greedy, all known tokens must, with one block for each running
+// sequence to grow into; a window group counts what one chunk of the whole step needs at once.
 bool SchedulerImpl::MayAdmit(const Sequence& sequence, const Start& start,
-                             int32_t max_step_tokens) const {
+                             int32_t max_step_tokens) {
   const std::vector<BlockManager::MatchUse> use = UseOf(start);
   const int32_t num_blocks = start.sibling != nullptr ? start.sibling_tokens / options_.block_size
                                                       : start.match.num_blocks;
@@ -85,7 +96,12 @@ bool SchedulerImpl::MayAdmit(const Sequence& sequence, const Start& start,
         start.sibling == nullptr && start.match.partial_tokens > 0 ? 1 : 0;
     const int64_t needed = std::max<int64_t>(missing, 1) + partial_source;
     const int64_t available = blocks_.pool(g).num_available() - matched.unheld;
-    if (needed + OutstandingBlocks(g, max_step_tokens) > available) return false;
+    const bool greedy = options_.admission == AdmissionPolicy::kGreedy;
+    const bool fits = blocks_.window(g) != 0 || greedy
+                          ? needed + OutstandingBlocks(g, max_step_tokens) <= available
+                          : 1 + partial_source <= available &&
+                                GrowthFits(sequence, g, num_blocks, available - partial_source);
+    if (!fits) return false;
   }
   return true;
 }

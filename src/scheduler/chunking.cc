@@ -8,27 +8,63 @@
 #include "src/scheduler/scheduler_impl.h"
 
 namespace llm {
+namespace {
+
+int32_t Remaining(const Sequence& sequence) {
+  return sequence.num_tokens() - sequence.num_computed_tokens;
+}
+
+}  // namespace
 
 // Victims stand after the sequence that needs room, or are it: erasing them keeps the index right.
-void SchedulerImpl::ScheduleRunning(bool decodes, Step* step) {
+void SchedulerImpl::ScheduleDecodes(Step* step) {
   for (size_t i = 0; i < running_.size() && step->budget() > 0;) {
     Sequence* sequence = running_[i];
-    const int32_t remaining = sequence->num_tokens() - sequence->num_computed_tokens;
-    if (remaining < 1 || (remaining == 1) != decodes) {
+    if (Remaining(*sequence) != 1) {
       ++i;
       continue;
     }
-    if (!decodes && !HasTime(*sequence, *step)) return;
     if (!MakeRoom(sequence, step)) continue;  // it preempted itself: another one has its index now
     RecordUndo(sequence, /*admitted=*/false, &step->plan);
-    AddChunk(sequence, ChunkLength(*sequence, *step), step);
+    AddChunk(sequence, ChunkLength(*sequence, *step, 1), step);
     ++i;
+  }
+}
+
+// Prefills share what the decodes have left, as does the first one that waits, if it may start: a
+// long prompt must not keep a short one waiting to its end. The shortest is served first, so that
+// what it leaves of its share goes to the others. Where whole tiles are not enough for all, the
+// most important ones get them.
+void SchedulerImpl::SchedulePrefills(Step* step) {
+  ReserveTotal(&prefills_, running_.size());
+  prefills_.clear();
+  for (Sequence* sequence : running_) {
+    if (Remaining(*sequence) > 1) prefills_.push_back(sequence);
+  }
+  if (prefills_.empty()) return;
+  const int32_t tokens = TokensInTime(*prefills_[0], *step, step->budget());
+  const size_t most = static_cast<size_t>(std::max(1, tokens / kTile));
+  size_t sharers = std::min(prefills_.size(), most);
+  prefills_.resize(sharers);
+  if (sharers < most && NextMayStart(*step)) ++sharers;
+  std::stable_sort(prefills_.begin(), prefills_.end(), [](const Sequence* a, const Sequence* b) {
+    return Remaining(*a) < Remaining(*b);
+  });
+  for (Sequence* sequence : prefills_) {
+    if (step->budget() < 1 || !HasTime(*sequence, *step)) return;
+    if (sequence->status != SequenceStatus::kRunning) continue;  // gave way to one before it
+    if (!MakeRoom(sequence, step)) continue;
+    const int32_t left = TokensInTime(*sequence, *step, step->budget());
+    const int32_t share = std::max(kTile, CeilDiv(left, static_cast<int32_t>(sharers)));
+    RecordUndo(sequence, /*admitted=*/false, &step->plan);
+    AddChunk(sequence, ChunkLength(*sequence, *step, sharers > 1 ? share : step->budget()), step);
+    --sharers;
   }
 }
 
 // The tokens that remain, as far as blocks for them are held or available in every group.
 int32_t SchedulerImpl::LongestChunk(const Sequence& sequence) const {
-  int64_t length = sequence.num_tokens() - sequence.num_computed_tokens;
+  int64_t length = Remaining(sequence);
   for (int g = 0; g < blocks_.num_groups(); ++g) {
     const int64_t covered =
         static_cast<int64_t>(sequence.block_tables[static_cast<size_t>(g)].size()) +
@@ -48,8 +84,9 @@ int32_t SchedulerImpl::FreeLogitRows(const StepPlan& plan) const {
 
 // A scored chunk ends where the rows of logits do. It leaves one for a sequence that waits: a long
 // text must not keep others from being admitted.
-int32_t SchedulerImpl::ChunkLength(const Sequence& sequence, const Step& step) const {
-  const int32_t most = std::min(step.budget(), LongestChunk(sequence));
+int32_t SchedulerImpl::ChunkLength(const Sequence& sequence, const Step& step,
+                                   int32_t share) const {
+  const int32_t most = std::min({step.budget(), share, LongestChunk(sequence)});
   const int32_t length = ShortenForSiblings(sequence, LengthInTime(sequence, step, most));
   if (sequence.score_begin < 0) return length;
   const int32_t own = 1;  // counted in as a running sequence's

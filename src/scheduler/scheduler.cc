@@ -31,6 +31,22 @@ BlockManagerOptions BlockOptions(const SchedulerOptions& options) {
   return blocks;
 }
 
+// A moment, in microseconds, so that no priority and no clock overflows it: the earlier goes first.
+// It never changes, so that queues stay in order while their members age.
+int64_t RankUs(SchedulingPolicy policy, const Request& request) {
+  const int64_t arrival_us = request.arrival_ns / 1000;
+  switch (policy) {
+    case SchedulingPolicy::kFcfs:
+      return 0;
+    case SchedulingPolicy::kPriority:
+      return arrival_us + int64_t{request.priority} * (kPriorityStepNs / 1000);
+    case SchedulingPolicy::kDeadline:
+      return request.first_token_deadline_ns != 0 ? request.first_token_deadline_ns / 1000
+                                                  : arrival_us + kNoDeadlineNs / 1000;
+  }
+  return 0;
+}
+
 absl::Status CheckOptions(const SchedulerOptions& options) {
   if (options.max_sequences < 1 || options.max_context_tokens < 1 ||
       options.max_context_tokens > kMaxContext) {
@@ -74,9 +90,9 @@ SchedulerImpl::SchedulerImpl(const SchedulerOptions& options)
 }
 
 bool SchedulerImpl::MoreImportant(const Sequence& a, const Sequence& b) const {
-  if (options_.policy == SchedulingPolicy::kPriority && a.request.priority != b.request.priority) {
-    return a.request.priority < b.request.priority;
-  }
+  const int64_t a_us = RankUs(options_.policy, a.request);
+  const int64_t b_us = RankUs(options_.policy, b.request);
+  if (a_us != b_us) return a_us < b_us;
   return a.arrival_index < b.arrival_index;
 }
 
@@ -97,6 +113,7 @@ void SchedulerImpl::Add(Sequence* sequence) {
   const size_t num_sequences = running_.size() + waiting_.size() + 1;
   ReserveTotal(&running_, num_sequences);
   ReserveTotal(&waiting_, num_sequences);
+  lengths_.Add(sequence->request.request_class);
   sequence->block_tables.assign(options_.groups.size(), BlockTable());
   sequence->arrival_index = next_arrival_index_++;
   sequence->status = SequenceStatus::kWaiting;
@@ -111,6 +128,10 @@ void SchedulerImpl::Remove(Sequence* sequence) {
   ReleaseBlocks(sequence);
   Erase(sequence->status == SequenceStatus::kRunning ? &running_ : &waiting_, sequence);
   sequence->status = SequenceStatus::kFinished;
+}
+
+void SchedulerImpl::NoteEnd(const Sequence& sequence) {
+  lengths_.Note(sequence.request.request_class, sequence.num_generated_tokens());
 }
 
 void SchedulerImpl::ReleaseBlocks(Sequence* sequence) {
@@ -143,8 +164,8 @@ void SchedulerImpl::FillPlan(Step* step) {
       std::min(running_.size() + waiting_.size(), static_cast<size_t>(options_.max_sequences));
   step->plan.chunks.reserve(most);
   step->plan.undo.reserve(most);
-  ScheduleRunning(/*decodes=*/true, step);
-  ScheduleRunning(/*decodes=*/false, step);
+  ScheduleDecodes(step);
+  SchedulePrefills(step);
   // What a victim has just given back belongs to those that needed it; the victim itself would come
   // straight back.
   if (!step->preempted) AdmitWaiting(step);

@@ -16,7 +16,22 @@
 
 namespace llm {
 
-enum class SchedulingPolicy : int32_t { kFcfs = 0, kPriority = 1 };
+// How much of the blocks a request must find free before it starts.
+enum class AdmissionPolicy : int32_t {
+  kPredict = 0,  // for its tokens and the output that those before it let expect, of all running
+  kReserve = 1,  // for the longest output that it may have: nothing is ever preempted for room
+  kGreedy = 2,   // for its tokens, and a block to grow into
+};
+
+// Who goes first. No order lets anybody wait for ever: whoever has waited long enough goes before
+// all that come later.
+enum class SchedulingPolicy : int32_t {
+  kFcfs = 0,
+  kPriority = 1,  // each step of priority is worth kPriorityStepNs of waiting
+  kDeadline = 2,  // by first-token deadline; without one, kNoDeadlineNs after arrival
+};
+inline constexpr int64_t kPriorityStepNs = 10'000'000'000;
+inline constexpr int64_t kNoDeadlineNs = 10'000'000'000;
 
 struct SchedulerOptions {
   int32_t max_sequences = 64;      // running at once
@@ -26,6 +41,7 @@ struct SchedulerOptions {
   std::vector<KvGroupSpec> groups;
   std::vector<int> num_blocks;  // [groups]
   SchedulingPolicy policy = SchedulingPolicy::kFcfs;
+  AdmissionPolicy admission = AdmissionPolicy::kPredict;
   bool prefix_cache = true;
   uint64_t hash_key[2] = {0, 0};  // keys the prefix hashes, drawn per process
 };
@@ -71,6 +87,10 @@ class Scheduler {
   // Forgets a waiting or running sequence and releases its blocks (full ones stay cached). Sets
   // kFinished.
   virtual void Remove(Sequence* sequence) = 0;
+
+  // The sequence has come to its own end (no cancel, no fault): others of its request_class are
+  // expected to be like it. Before Remove.
+  virtual void NoteEnd(const Sequence& sequence) = 0;
 
   // The next step within `limit`: every running decode (one token each), then prefill chunks of
   // running sequences, then admissions; a prefill always gets ahead, whatever the time allows.

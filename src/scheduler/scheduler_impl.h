@@ -7,6 +7,7 @@
 
 #include "src/cache/block_manager.h"
 #include "src/scheduler/layer_windows.h"
+#include "src/scheduler/length_predictor.h"
 #include "src/scheduler/scheduler.h"
 
 namespace llm {
@@ -18,6 +19,7 @@ class SchedulerImpl : public Scheduler {
   // scheduler.cc
   void Add(Sequence* sequence) override;
   void Remove(Sequence* sequence) override;
+  void NoteEnd(const Sequence& sequence) override;
   StepPlan Plan(const StepLimit& limit, int64_t now_ns) override;
   void FlushPrefixCache() override { blocks_.Flush(); }
   void HintSession(uint64_t session_id, SessionHint hint) override {
@@ -39,6 +41,8 @@ class SchedulerImpl : public Scheduler {
   absl::Status CheckInvariants() const override;
 
  private:
+  static constexpr int32_t kTile =
+      8;  // tokens that kernels take at once: shares of fewer waste them
   using Queue = std::vector<Sequence*>;  // most important first
 
   struct Pin {
@@ -55,8 +59,7 @@ class SchedulerImpl : public Scheduler {
     int32_t budget() const { return limit.max_tokens - plan.num_tokens; }
   };
 
-  // Whether `a` goes before `b`: a total order, by priority where the policy is kPriority, then by
-  // arrival.
+  // Whether `a` goes before `b`: a total order, by policy, then by arrival.
   bool MoreImportant(const Sequence& a, const Sequence& b) const;
   void Insert(Queue* queue, Sequence* sequence);
   void Erase(Queue* queue, Sequence* sequence);
@@ -69,6 +72,15 @@ class SchedulerImpl : public Scheduler {
   // really hold.
   void ReleaseBlocks(Sequence* sequence);
 
+  // A sequence as GrowthFits sees it.
+  struct Growth {
+    int32_t remaining = 0;   // tokens that are still expected
+    int32_t known = 0;       // tokens
+    double variance = 0;     // of remaining
+    int64_t held = 0;        // blocks
+    int64_t given_back = 0;  // of these, at its end
+  };
+
   // What a sequence begins with when it is admitted.
   struct Start {
     PrefixMatch match;                  // of the prefix cache
@@ -79,7 +91,8 @@ class SchedulerImpl : public Scheduler {
 
   // admission.cc
   void AdmitWaiting(Step* step);
-  bool MayAdmit(const Sequence& sequence, const Start& start, int32_t max_step_tokens) const;
+  bool NextMayStart(const Step& step);
+  bool MayAdmit(const Sequence& sequence, const Start& start, int32_t max_step_tokens);
   int64_t OutstandingBlocks(int group, int32_t max_step_tokens) const;
   PrefixMatch MatchPrefix(const Sequence& sequence) const;
   bool CanCopyPartial(const PrefixMatch& match) const;
@@ -95,12 +108,18 @@ class SchedulerImpl : public Scheduler {
   void TakeFromSibling(const Start& start, Sequence* sequence, StepPlan* plan);
 
   // chunking.cc
-  void ScheduleRunning(bool decodes, Step* step);
+  void ScheduleDecodes(Step* step);
+  void SchedulePrefills(Step* step);
   int32_t LongestChunk(const Sequence& sequence) const;
-  int32_t ChunkLength(const Sequence& sequence, const Step& step) const;
+  int32_t ChunkLength(const Sequence& sequence, const Step& step, int32_t share) const;
   int32_t FreeLogitRows(const StepPlan& plan) const;
   void RecordUndo(Sequence* sequence, bool admitted, StepPlan* plan) const;
   void AddChunk(Sequence* sequence, int32_t length, Step* step);
+
+  // growth.cc
+  int32_t ExpectedTokens(const Sequence& sequence) const;
+  double VarianceOf(const Sequence& sequence) const;
+  bool GrowthFits(const Sequence& sequence, int group, int64_t matched_blocks, int64_t available);
 
   // step_time.cc
   // Both REQUIRE that all decodes of the step are planned.
@@ -125,6 +144,9 @@ class SchedulerImpl : public Scheduler {
   Queue running_;
   Queue waiting_;
   uint64_t next_arrival_index_ = 0;
+  LengthPredictor lengths_;
+  std::vector<Growth> growth_;       // scratch
+  std::vector<Sequence*> prefills_;  // scratch
   bool plan_outstanding_ = false;
   std::vector<BlockCopy>
       pinned_copies_;      // of the outstanding plan: their sources hold one reference each

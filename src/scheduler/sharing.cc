@@ -81,6 +81,9 @@ std::vector<BlockManager::MatchUse> SchedulerImpl::UseOf(const Start& start) con
 
 void SchedulerImpl::TakeStart(const Start& start, Sequence* sequence, StepPlan* plan) {
   sequence->shares_prompt = start.sibling != nullptr;
+  sequence->num_shared_blocks = start.sibling != nullptr
+                                    ? start.sibling_tokens / options_.block_size
+                                    : start.match.num_blocks;
   if (start.sibling == nullptr) {
     TakeMatch(start.match, sequence, plan);
   } else {

@@ -11,7 +11,6 @@ namespace {
 // where none does.
 constexpr int32_t kLeastUnderTarget = 16;
 constexpr int32_t kLeast = 64;
-constexpr int32_t kTile = 8;  // rows that kernels take at once: chunks of whole tiles waste none
 // Beyond so many times the longest prefill that the model knows, it is not believed.
 constexpr double kTrusted = 4;
 

@@ -32,6 +32,7 @@ struct Request {
   uint64_t adapter_id = 0;              // likewise
   bool long_rope = false;               // likewise; fixed at submit by the prompt's length
   uint64_t session_id = 0;              // what session hints name; 0: none
+  uint32_t request_class = 0;           // outputs of one class are expected to be alike
   uint64_t trace_id = 0;                // the host's, shown in traces; 0: none
   bool use_prefix_cache = true;
   // -1: none; k >= 0: of each prompt token from the second on, and of the k most likely ones.

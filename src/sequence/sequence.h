@@ -44,6 +44,8 @@ struct Sequence {
   const std::vector<Sequence*>* siblings = nullptr;
   // The scheduler's: its first tokens came from a running sibling when it was last admitted.
   bool shares_prompt = false;
+  // The scheduler's: whole blocks that it took from others when it was last admitted.
+  int32_t num_shared_blocks = 0;
   // The scheduler's: where in the prefix cache the sequence's blocks are published; -1: nowhere.
   int32_t prefix_node = -1;
 

@@ -377,9 +377,6 @@ TEST_F(AbiDesignTest, ReservedFieldsAreRefusedByName) {
   request.adapter_id = 1;
   refused(request, "adapter_id");
   request = Request(ids_);
-  request.request_class = 1;
-  refused(request, "request_class");
-  request = Request(ids_);
   request.arrival_ns = 1;
   refused(request, "arrival_ns");
   request = Request(ids_);

@@ -210,7 +210,11 @@ TEST_F(AbiTest, WrongEngineOptionsAreNamed) {
   };
   refused([](llm_engine_options& o) { o.kv_dtype = 9; }, LLM_INVALID_ARGUMENT, "kv_dtype");
   refused([](llm_engine_options& o) { o.drive = 2; }, LLM_INVALID_ARGUMENT, "drive");
-  refused([](llm_engine_options& o) { o.policy = 2; }, LLM_INVALID_ARGUMENT, "policy");
+  refused([](llm_engine_options& o) { o.policy = 3; }, LLM_INVALID_ARGUMENT, "policy");
+  refused([](llm_engine_options& o) { o.admission = 3; }, LLM_INVALID_ARGUMENT, "admission");
+  refused([](llm_engine_options& o) { o.token_gap_target_ns = -1; }, LLM_INVALID_ARGUMENT,
+          "token_gap_target_ns");
+  refused([](llm_engine_options& o) { o.reserved = 1; }, LLM_UNIMPLEMENTED, "reserved");
   refused([](llm_engine_options& o) { o.block_size = 24; }, LLM_INVALID_ARGUMENT, "block_size");
   refused([](llm_engine_options& o) { o.num_ranks = 2; }, LLM_UNIMPLEMENTED, "num_ranks");
   refused([](llm_engine_options& o) { o.max_memory_bytes = 1000; }, LLM_RESOURCE_EXHAUSTED,

@@ -23,7 +23,7 @@ struct Shape {
 struct Case {
   const KernelTable* kernels;
   const WeightFormatInfo* info;
-  bool quants;
+  const char* form;  // of the activations: int8, f32 or bf16
   int64_t rows;
   int threads;
   Shape shape;
@@ -52,7 +52,7 @@ void RunLinear(benchmark::State& state, const Case& c) {
   Activations a;
   a.rows = c.rows;
   a.cols = shape.cols;
-  if (c.quants) {
+  if (std::strcmp(c.form, "int8") == 0) {
     a.quants = quants.data();
     a.scales = scales.data();
     a.sums = sums.data();
@@ -66,7 +66,8 @@ void RunLinear(benchmark::State& state, const Case& c) {
                                  out.data(),
                                  shape.outputs};
     next = (next + 1) % weights.size();
-    if (!c.kernels->linear({a, absl::MakeConstSpan(&output, 1)}, {pool->get()}).ok()) return;
+    const LinearParams params = {a, absl::MakeConstSpan(&output, 1), c.form[0] == 'b'};
+    if (!c.kernels->linear(params, {pool->get()}).ok()) return;
   }
   const double calls = static_cast<double>(state.iterations());
   const double operations = 2.0 * static_cast<double>(c.rows * shape.outputs * shape.cols);
@@ -86,8 +87,8 @@ std::vector<const WeightFormatInfo*> Formats() {
 }
 
 void Register(const Case& c) {
-  const std::string name = std::string("linear/") + c.kernels->name + "/" + c.info->name +
-                           (c.quants ? "/int8" : "/f32") + "/rows:" + std::to_string(c.rows) + "/" +
+  const std::string name = std::string("linear/") + c.kernels->name + "/" + c.info->name + "/" +
+                           c.form + "/rows:" + std::to_string(c.rows) + "/" +
                            std::to_string(c.shape.outputs) + "x" + std::to_string(c.shape.cols) +
                            "/threads:" + std::to_string(c.threads);
   auto* registered = benchmark::RegisterBenchmark(
@@ -101,16 +102,17 @@ const bool kRegistered = [] {
   for (const KernelTable* kernels : AvailableKernels()) {
     if (std::strcmp(kernels->name, "reference") == 0) continue;
     for (const WeightFormatInfo* info : Formats()) {
-      for (const bool quants : {true, false}) {
-        if (quants && info->block_size == 1) continue;
+      for (const char* form : {"int8", "bf16", "f32"}) {
+        if (form[0] == 'i' && info->block_size == 1) continue;
+        if (form[0] == 'b' && info->format != WeightFormat::kBF16) continue;
         for (const int threads : {1, 2}) {
           for (const int64_t rows : {1, 2, 4, 8, 32, 256}) {
             const int64_t copies = rows <= 8 ? 64 : 2;
-            Register({kernels, info, quants, rows, threads, {1536, 768, copies}});
+            Register({kernels, info, form, rows, threads, {1536, 768, copies}});
           }
           for (const int64_t rows : {1, 32, 256}) {
-            Register({kernels, info, quants, rows, threads, {8192, 2048, 4}});
-            Register({kernels, info, quants, rows, threads, {2048, 8192, 4}});
+            Register({kernels, info, form, rows, threads, {8192, 2048, 4}});
+            Register({kernels, info, form, rows, threads, {2048, 8192, 4}});
           }
         }
       }

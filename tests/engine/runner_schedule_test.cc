@@ -29,6 +29,8 @@ std::vector<Case> Cases() {
       cases.push_back({"llama", WeightFormat::kQ4_1, WeightFormat::kQ8_0, false, dtype, kernels});
       cases.push_back({"gemma3", WeightFormat::kQ4_1, WeightFormat::kF16, false, dtype, kernels});
       cases.push_back({"gemma3", WeightFormat::kF16, WeightFormat::kBF16, true, dtype, kernels});
+      if (dtype != DType::kF16) continue;
+      cases.push_back({"llama", WeightFormat::kBF16, WeightFormat::kBF16, false, dtype, kernels});
     }
     for (const DType dtype : {DType::kF16, DType::kI8}) {
       cases.push_back({"gemma2", WeightFormat::kQ4_1, WeightFormat::kF16, false, dtype, kernels});
@@ -39,6 +41,8 @@ std::vector<Case> Cases() {
       cases.push_back(
           {"deepseek2", WeightFormat::kQ4_1, WeightFormat::kF16, false, dtype, kernels});
       cases.push_back({"deepseek2", WeightFormat::kF16, WeightFormat::kBF16, true, dtype, kernels});
+      cases.push_back(
+          {"deepseek2", WeightFormat::kBF16, WeightFormat::kBF16, false, dtype, kernels});
       cases.push_back({"qwen3moe", WeightFormat::kQ4_1, WeightFormat::kF16, false, dtype, kernels});
       cases.push_back({"qwen3moe", WeightFormat::kF16, WeightFormat::kBF16, true, dtype, kernels});
     }

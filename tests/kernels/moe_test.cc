@@ -210,17 +210,20 @@ TEST_P(ExpertLinearTest, GivesTheBitsOfLinearWithEachExpertAlone) {
   const RandomActivations rows(45, cols, &random);
   const Aligned<float> bias = RandomFloats(kNumExperts * kOutputs, 4);
   const auto packed = Pack(*table, weight);
+  // Both ways of reading the activations: integer formats int8 ones, BF16 rounded ones.
   const bool float_format = GetWeightFormat(format).block_size == 1;
-  for (const bool quants : {false, true}) {
-    if (quants && float_format) continue;
+  for (const bool reduced : {false, true}) {
+    const bool quants = reduced && !float_format;
     const Activations a = quants ? rows.Quants(0, 45) : rows.Values(0, 45);
     Aligned<float> actual(45 * kOutputs);
     const ExpertOutput output = {
         .weight = packed->weight, .outputs = kOutputs, .bias = bias.data(), .out = actual.data()};
     const auto pool = MakePool(3);
-    const absl::Status status = table->expert_linear(
-        {.activations = a, .expert_begin = kBegin, .outputs = absl::MakeConstSpan(&output, 1)},
-        {pool.get()});
+    const absl::Status status = table->expert_linear({.activations = a,
+                                                      .expert_begin = kBegin,
+                                                      .outputs = absl::MakeConstSpan(&output, 1),
+                                                      .round_to_bf16 = reduced},
+                                                     {pool.get()});
     ASSERT_TRUE(status.ok()) << status;
     Aligned<float> expected(45 * kOutputs);
     for (int64_t e = 0; e < kNumExperts; ++e) {
@@ -238,11 +241,12 @@ TEST_P(ExpertLinearTest, GivesTheBitsOfLinearWithEachExpertAlone) {
       ASSERT_TRUE(table
                       ->linear({.activations =
                                     quants ? rows.Quants(first, count) : rows.Values(first, count),
-                                .outputs = absl::MakeConstSpan(&linear, 1)},
+                                .outputs = absl::MakeConstSpan(&linear, 1),
+                                .round_to_bf16 = reduced},
                                {})
                       .ok());
     }
-    EXPECT_TRUE(SameBits(actual, expected)) << (quants ? "int8" : "f32");
+    EXPECT_TRUE(SameBits(actual, expected)) << (reduced ? "reduced" : "f32");
   }
 }
 

@@ -31,17 +31,22 @@ class SchedulerTest : public testing::Test {
   }
 
   // A prompt of `size` tokens first, first + 1, ...
-  Sequence* Add(int32_t size, int32_t first = 0, int32_t priority = 0, std::string salt = "") {
+  Sequence* Add(int32_t size, int32_t first = 0, int32_t priority = 0, std::string salt = "",
+                int64_t arrival_ns = 0, int64_t first_token_deadline_ns = 0) {
     std::vector<int32_t> prompt;
     for (int32_t i = 0; i < size; ++i) prompt.push_back(first + i);
-    return AddPrompt(std::move(prompt), priority, std::move(salt));
+    return AddPrompt(std::move(prompt), priority, std::move(salt), arrival_ns,
+                     first_token_deadline_ns);
   }
-  Sequence* AddPrompt(std::vector<int32_t> prompt, int32_t priority = 0, std::string salt = "") {
+  Sequence* AddPrompt(std::vector<int32_t> prompt, int32_t priority = 0, std::string salt = "",
+                      int64_t arrival_ns = 0, int64_t first_token_deadline_ns = 0) {
     sequences_.push_back(std::make_unique<Sequence>());
     Sequence* sequence = sequences_.back().get();
     sequence->request.id = sequences_.size();
     sequence->request.prompt = prompt;
     sequence->request.priority = priority;
+    sequence->request.arrival_ns = arrival_ns;
+    sequence->request.first_token_deadline_ns = first_token_deadline_ns;
     sequence->request.cache_salt = std::move(salt);
     sequence->tokens = std::move(prompt);
     scheduler->Add(sequence);

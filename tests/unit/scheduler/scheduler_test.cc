@@ -67,6 +67,39 @@ TEST_F(SchedulerTest, AdmitsByPriorityAndThenByArrival) {
   EXPECT_EQ(plan.chunks[2].sequence, low);
 }
 
+TEST_F(SchedulerTest, AStepOfPriorityIsWorthTenSecondsOfWaiting) {
+  Start(64, SchedulingPolicy::kPriority);
+  constexpr int64_t kSecond = 1'000'000'000;
+  const auto arrives = [this](int64_t arrival_ns, int32_t priority) {
+    return Add(2, 0, priority, "", arrival_ns);
+  };
+  Sequence* old = arrives(0, 2);
+  Sequence* early = arrives(19 * kSecond, 0);
+  Sequence* late = arrives(21 * kSecond, 0);
+  Sequence* least = arrives(0, INT32_MAX);
+  Sequence* most = arrives(INT64_MAX, INT32_MIN);
+  const StepPlan plan = Step(100);
+  ASSERT_EQ(plan.chunks.size(), 5u);
+  EXPECT_EQ(plan.chunks[0].sequence, most);
+  EXPECT_EQ(plan.chunks[1].sequence, early);
+  EXPECT_EQ(plan.chunks[2].sequence, old);
+  EXPECT_EQ(plan.chunks[3].sequence, late);
+  EXPECT_EQ(plan.chunks[4].sequence, least);
+}
+
+TEST_F(SchedulerTest, TheEarliestDeadlineGoesFirstAndNoneIsOneOfTenSeconds) {
+  Start(64, SchedulingPolicy::kDeadline);
+  constexpr int64_t kSecond = 1'000'000'000;
+  Sequence* none = Add(2, 0);
+  Sequence* late = Add(2, 10, 0, "", 0, 11 * kSecond);
+  Sequence* early = Add(2, 20, 0, "", 0, 9 * kSecond);
+  const StepPlan plan = Step(100);
+  ASSERT_EQ(plan.chunks.size(), 3u);
+  EXPECT_EQ(plan.chunks[0].sequence, early);
+  EXPECT_EQ(plan.chunks[1].sequence, none);
+  EXPECT_EQ(plan.chunks[2].sequence, late);
+}
+
 TEST_F(SchedulerTest, IgnoresPrioritiesWhenFirstComeIsFirstServed) {
   Start(64);
   Sequence* first = Add(2, 0, 5);

@@ -40,6 +40,10 @@ pub const LLM_KV_FP8_E4M3: u32 = 4;
 pub const LLM_KV_INT8: u32 = 5;
 pub const LLM_POLICY_FCFS: u32 = 0;
 pub const LLM_POLICY_PRIORITY: u32 = 1;
+pub const LLM_POLICY_DEADLINE: u32 = 2;
+pub const LLM_ADMISSION_PREDICT: u32 = 0;
+pub const LLM_ADMISSION_RESERVE: u32 = 1;
+pub const LLM_ADMISSION_GREEDY: u32 = 2;
 pub const LLM_DRIVE_THREADS: u32 = 0;
 pub const LLM_DRIVE_MANUAL: u32 = 1;
 pub const LLM_HINT_TOOL_CALL: u32 = 1;
@@ -374,6 +378,8 @@ pub struct llm_engine_options {
     pub log: llm_log_callback,
     pub log_user_data: *mut ::std::os::raw::c_void,
     pub host: *const llm_host,
+    pub admission: u32,
+    pub reserved: u32,
 }
 extern "C" {
     pub fn llm_engine_open(

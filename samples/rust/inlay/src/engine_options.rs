@@ -32,6 +32,20 @@ pub enum Policy {
     Fcfs = sys::LLM_POLICY_FCFS,
     /// Who has the lowest [`Request::priority`](crate::Request::priority).
     Priority = sys::LLM_POLICY_PRIORITY,
+    /// Who has the earliest [`Request::first_token_deadline`](crate::Request::first_token_deadline).
+    Deadline = sys::LLM_POLICY_DEADLINE,
+}
+
+/// How much room must be free before a request starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Admission {
+    /// For its prompt and its expected output, beside all that run.
+    Predict = sys::LLM_ADMISSION_PREDICT,
+    /// For its prompt and the longest output that it may have.
+    Reserve = sys::LLM_ADMISSION_RESERVE,
+    /// For its prompt and little more.
+    Greedy = sys::LLM_ADMISSION_GREEDY,
 }
 
 /// Whose threads run the steps.
@@ -99,6 +113,8 @@ impl EngineOptions {
         max_step_tokens: u32 = max_step_tokens;
         /// Who is served first.
         policy: Policy = policy as u32;
+        /// How much room must be free before a request starts.
+        admission: Admission = admission as u32;
         /// Requests that wait and run.
         max_queued_requests: u32 = max_queued_requests;
         /// Whether prompts share what they begin with; default: yes.

@@ -122,6 +122,8 @@ impl Request {
         choices: u32 => choices = choices;
         /// What [`Engine::session_hint`](crate::Engine::session_hint) names; 0: none.
         session_id: u64 => session_id = session_id;
+        /// Outputs of one class are expected to be alike in length.
+        request_class: u32 => request_class = request_class;
         /// Shown in traces.
         trace_id: u64 => trace_id = trace_id;
         /// Divides a positive logit of what was there before, multiplies another; 1: off.
