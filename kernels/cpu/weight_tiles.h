@@ -69,11 +69,6 @@ struct TileShape {
 // REQUIRES: cols is a positive multiple of the format's block, small enough that 64 * cols fits.
 TileShape GetTileShape(WeightFormat format, int64_t cols);
 
-constexpr bool IsFloatFormat(WeightFormat format) {
-  return format == WeightFormat::kF32 || format == WeightFormat::kF16 ||
-         format == WeightFormat::kBF16;
-}
-
 // Writes row `row` of a packed weight as f32, each value as the format's Decode gives it. REQUIRES:
 // 0 <= row < weight.rows.
 void DecodePackedRow(const PackedWeight& weight, int64_t row, float* out);
