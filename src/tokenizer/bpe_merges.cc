@@ -69,7 +69,8 @@ absl::StatusOr<BpeMerges> BpeMerges::Create(const Vocabulary& vocabulary, const 
     const size_t rank = result.merges_.size();
     // Most vocabularies are in the order in which merging made them.
     const int32_t guess = rank > 0 ? result.merges_.back().result + 1 : 0;
-    LLM_ASSIGN_OR_RETURN(const BpeMerge merge, ParseMerge(vocabulary, rank, text, texts, guess, &bytes));
+    LLM_ASSIGN_OR_RETURN(const BpeMerge merge,
+                         ParseMerge(vocabulary, rank, text, texts, guess, &bytes));
     result.merges_.push_back(merge);
     result.index_.FindOrInsert(
         HashPair(result.seed_, merge.left, merge.right), static_cast<uint32_t>(rank),
