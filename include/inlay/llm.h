@@ -312,19 +312,15 @@ LLM_API llm_status llm_queue_fd(llm_queue* queue, int32_t* fd);
 #define LLM_KV_FP8_E4M3 4
 #define LLM_KV_INT8 5
 
+/* Who is served first. LLM_POLICY_DEADLINE is there since ABI 1.1. */
 #define LLM_POLICY_FCFS 0
-#define LLM_POLICY_PRIORITY 1 /* by priority, of which each step is worth 10 s of waiting */
-#define LLM_POLICY_DEADLINE 2 /* by first_token_deadline_ns; without one, as 10 s. Since ABI 1.1 \
-                               */
+#define LLM_POLICY_PRIORITY 1 /* lowest priority; a step of it is worth 10 s of waiting */
+#define LLM_POLICY_DEADLINE 2 /* earliest first_token_deadline_ns; none counts as 10 s */
 
-/* How much of kv_tokens must be free before a request starts. */
-#define LLM_ADMISSION_PREDICT                                         \
-  0 /* prompt and expected output, of all that run: few are preempted \
-     */
-#define LLM_ADMISSION_RESERVE                                                                   \
-  1                            /* prompt and max_new_tokens: none is preempted for want of room \
-                                */
-#define LLM_ADMISSION_GREEDY 2 /* the prompt and little more: many may be preempted */
+/* What must fit in kv_tokens, beside the running requests, before one starts. */
+#define LLM_ADMISSION_PREDICT 0 /* its prompt and the output that it is expected to have */
+#define LLM_ADMISSION_RESERVE 1 /* its prompt and max_new_tokens: none is ever preempted */
+#define LLM_ADMISSION_GREEDY 2  /* its prompt and little more: many may be preempted */
 
 #define LLM_DRIVE_THREADS 0 /* the engine has its own threads */
 #define LLM_DRIVE_MANUAL 1  /* the host calls llm_engine_step; callbacks run inside it */
