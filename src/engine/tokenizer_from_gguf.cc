@@ -2,6 +2,7 @@
 // "llama", none for "gpt2".
 #include "src/engine/tokenizer_from_gguf.h"
 
+#include <algorithm>
 #include <limits>
 #include <string>
 #include <utility>
@@ -36,15 +37,9 @@ absl::StatusOr<bool> OptionalBool(const Metadata& metadata, absl::string_view na
 absl::Status ReadTypes(const Metadata& metadata, TokenizerSpec* spec) {
   if (!metadata.Has(Key("token_type"))) return absl::OkStatus();
   LLM_ASSIGN_OR_RETURN(const std::vector<uint8_t> types, metadata.GetSmallInts(Key("token_type")));
-  spec->types.reserve(types.size());
-  for (const uint8_t type : types) {
-    if (type < 1 || type > 6) {
-      return absl::InvalidArgumentError(absl::StrCat(Key("token_type"), ": element ",
-                                                     spec->types.size(), " is ", type,
-                                                     ", not one of 1 to 6"));
-    }
-    spec->types.push_back(static_cast<TokenType>(type));
-  }
+  spec->types.resize(types.size());
+  std::transform(types.begin(), types.end(), spec->types.begin(),
+                 [](uint8_t type) { return static_cast<TokenType>(type); });
   return absl::OkStatus();
 }
 

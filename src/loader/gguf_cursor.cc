@@ -18,9 +18,9 @@ constexpr uint64_t kMinChunkBytes = 1u << 18;
 
 constexpr size_t kHugePageBytes = size_t{2} << 20;
 
-// As realloc.
+// As realloc. A header lives as long as the open: what rounding up costs is soon given back.
 char* Reallocate(char* old, size_t size) {
-  if (old != nullptr || size < kHugePageBytes) {
+  if (old != nullptr || size < kHugePageBytes / 2) {
     return static_cast<char*>(std::realloc(old, std::max<size_t>(size, 1)));
   }
   void* data = std::aligned_alloc(kHugePageBytes, RoundUp(size, kHugePageBytes));

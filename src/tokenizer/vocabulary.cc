@@ -25,9 +25,8 @@ bool StartsWithSpaceMark(absl::string_view text) {
          text[2] == kSpaceMark[2];
 }
 
-// Returns the size. Sets pairs[a * 256 + b] for each byte b behind an a, where a is kNoByte in
-// front. One pass does both: of hundreds of thousands of short texts the end of the loop is the
-// cost.
+// Returns the size. Sets pairs[a * 256 + b] for each byte b behind an a, and behind kNoByte in
+// front. One pass for both: what texts this short cost is the end of a loop.
 size_t CopyWithSpaces(absl::string_view text, char* to, uint8_t* pairs) {
   const char* begin = to;
   size_t before = kNoByte;
@@ -92,8 +91,8 @@ absl::Status Vocabulary::AppendTexts(const TokenizerSpec& spec, const TextList& 
   reserved_bytes_ = total;
   offsets_.push_back(0);
   literal_.resize(tokens.size());
-  std::vector<uint8_t> found(kNoByte * 256 +
-                             256);  // a byte each: a bit would have to be read first
+  // Pairs as a byte each: a bit would have to be read before it is set.
+  std::vector<uint8_t> found((kNoByte + 1) * 256);
   for (const absl::string_view text : tokens) {
     LLM_ASSIGN_OR_RETURN(const size_t size,
                          AppendText(spec, offsets_.size() - 1, text, found.data()));

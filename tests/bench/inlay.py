@@ -3,6 +3,7 @@ import pathlib
 import shlex
 import subprocess
 
+import cold
 from child import run_child
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -11,7 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 def build(folder):
     """An optimised build of the programs; a folder that exists keeps its options."""
     for command in (["cmake", "-S", ROOT, "-B", folder, "-G", "Ninja"],
-                    ["ninja", "-C", folder, "llm-bench", "machine-limits"]):
+                    ["ninja", "-C", folder, "llm-bench", "machine-limits", "cold_start"]):
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             raise RuntimeError(f"{shlex.join(map(str, command))} failed:\n{(done.stdout + done.stderr)[-2000:]}")
@@ -22,13 +23,14 @@ def build(folder):
 class Inlay:
     def __init__(self, folder, threads, kernels, timeout_s):
         self.program = pathlib.Path(folder) / "samples" / "llm-bench"
+        self.starter = pathlib.Path(folder) / "tests" / "bench" / "cold_start"
         self.packer = pathlib.Path(folder) / "samples" / "llm-pack"
         self.threads = threads
         self.kernels = kernels
         self.timeout_s = timeout_s
 
     def _command(self, row, model):
-        kind = {"busy": "decode", "cold": "prefill"}.get(row.kind, row.kind)
+        kind = {"busy": "decode"}.get(row.kind, row.kind)
         command = [self.program, "--model", model, "--threads", self.threads, "--workload", kind, "--kv-dtype", row.kv,
                    "--prompt-tokens", max(row.prompt, 1), "--tokens", row.tokens, "--streams", row.streams,
                    "--arrival-tokens", row.late or 1]
@@ -45,10 +47,9 @@ class Inlay:
         return run_child(self._command(row, model) + ["--plan"], self.timeout_s).json_lines()[0]
 
     def start(self, row, model):
-        """A process that ends after its first token: {"start_s": from its start to that token, "open_s", "raw"}."""
-        child = run_child(self._command(row, model) + ["--no-warm-up"], self.timeout_s)
-        raw = child.json_lines()[0]
-        return {"start_s": child.first_output_s, "open_s": raw["model_open_s"], "raw": raw, **child.about()}
+        """A process until its first token, as cold.start tells it."""
+        options = [f"threads={self.threads}", *([f"kernels={self.kernels}"] if self.kernels else [])]
+        return cold.start(self.starter, model, row.prompt, "read", self.timeout_s, options)
 
     def require_packer(self):
         if not self.packer.exists():

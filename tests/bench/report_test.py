@@ -104,20 +104,32 @@ class BusyTest(unittest.TestCase):
 
 
 class ColdTest(unittest.TestCase):
+    def times(self, start_s):
+        return {"ours": {"start_s": start_s, "open_s": 0.02, "stages_s": [0.02, 0.01, 0.07], "prefill_s": 0.07,
+                         "others_cores": 0.0},
+                "peer": {"start_s": 0.2, "open_s": 0.1, "others_cores": 0.3}, "read_s": 0.03}
+
     def summary(self, start_s, packed):
-        stages = {"model_open_s": 0.02, "engine_open_s": 0.01, "ttft_s": 0.07}
-        times = {"ours": {"start_s": start_s, "open_s": 0.02, "raw": stages, "others_cores": 0.0},
-                 "peer": {"start_s": 0.2, "open_s": 0.1, "others_cores": 0.3}, "read_s": 0.03, "prefill_s": 0.07}
-        return cold.summarise(dataclasses.replace(DECODE, kind="cold", packed=packed), [times])
+        return cold.summarise(dataclasses.replace(DECODE, kind="cold", packed=packed), [self.times(start_s)])
 
     def test_allows_a_third_more_than_reading_and_prefill_and_15_ms(self):
         self.assertAlmostEqual(self.summary(0.1, True)["target_s"], 0.145)
-        self.assertIn("<= 145.0 yes", cold.format_row(self.summary(0.14, True)))
-        self.assertIn("| 20.0 + 10.0 + 70.0 |", cold.format_row(self.summary(0.14, True)))
-        self.assertIn("<= 145.0 **no**", cold.format_row(self.summary(0.15, True)))
+        self.assertAlmostEqual(self.summary(0.145, True)["above_median"], 1.3)
+        self.assertIn("| 1.25 [1.25, 1.25] | <= 1.3 yes |", cold.format_row(self.summary(0.14, True)))
+        self.assertIn("| 20.0 + 10.0 + 70.0 | 30.0 + 70.0 |", cold.format_row(self.summary(0.14, True)))
+        self.assertIn("<= 1.3 **no**", cold.format_row(self.summary(0.15, True)))
 
     def test_holds_only_a_pack_to_the_target(self):
-        self.assertIn("(for a pack)", cold.format_row(self.summary(0.15, False)))
+        self.assertNotIn("<= 1.3", cold.format_row(self.summary(0.15, False)))
+
+    def test_has_as_many_cells_as_the_header(self):
+        self.assertEqual(cold.format_row(self.summary(0.1, True)).count("|"), cold.HEADER.splitlines()[0].count("|"))
+
+    def test_takes_the_ratio_within_each_run(self):
+        summary = cold.summarise_ours([self.times(0.115), self.times(0.215), self.times(0.315)])
+        self.assertAlmostEqual(summary["above_min"], 1)
+        self.assertAlmostEqual(summary["above_median"], 2)
+        self.assertAlmostEqual(summary["above_max"], 3)
 
     def test_tells_when_others_were_busy(self):
         quiet = {**self.summary(0.1, True), "row": "quiet", "others_cores": 0.05}
@@ -125,11 +137,11 @@ class ColdTest(unittest.TestCase):
         self.assertIn("runs: decode (0.30 cores).", lines[1])
         self.assertEqual(report.format_disturbed({"rows": [], "busy": [], "cold": [quiet]}), [])
 
-    def test_reads_a_file_with_more_threads_than_bytes(self):
+    def test_reads_a_file_to_its_end(self):
         with tempfile.NamedTemporaryFile() as file:
             file.write(b"ab")
             file.flush()
-            self.assertGreater(cold.read_seconds(file.name, 3), 0)
+            self.assertGreater(cold.read_seconds(file.name), 0)
 
 
 class ScalingTest(unittest.TestCase):
