@@ -160,5 +160,20 @@ TEST(StepLogTest, BytesAreCountedByArithmetic) {
   EXPECT_EQ(steps[2].kv_bytes_read, 21u * 10 + 8 * 3);
 }
 
+TEST(StepBytesTest, CountsTheExpertsThatTokensReachWhenTheyChooseEvenly) {
+  ByteModel model;
+  model.layer_weight_bytes = 1000;
+  model.expert_bytes = 100;
+  model.num_experts = 8;
+  model.experts_per_token = 2;
+  StepPlan plan;
+  plan.num_tokens = 1;
+  EXPECT_EQ(PredictBytes(model, plan).weights_read, 1200u);
+  plan.num_tokens = 2;  // 8 * (1 - 0.75^2) = 3.5 of them
+  EXPECT_EQ(PredictBytes(model, plan).weights_read, 1350u);
+  plan.num_tokens = 1000;
+  EXPECT_EQ(PredictBytes(model, plan).weights_read, 1800u);
+}
+
 }  // namespace
 }  // namespace llm
