@@ -139,6 +139,9 @@ struct SixBits {  // Q6_K
   }
 };
 
+alignas(16) constexpr uint8_t kE2m1Quants[16] = {12, 13, 14, 15, 16, 18, 20, 24,
+                                                 12, 11, 10, 9,  8,  6,  4,  0};
+
 // MXFP4: nibbles are codes of twice the value, which becomes an integer from 0 to 24.
 struct E2m1Codes : NibbleQuants<0> {
   static constexpr int kMaxQuant = 31;  // 24 would do, but not divide the steps evenly on avx2
@@ -146,10 +149,8 @@ struct E2m1Codes : NibbleQuants<0> {
   static constexpr int kScaleBytes = kPackTileRows;
   static constexpr bool kHasMin = false;
   LLM_SIMD void Unpack(const uint8_t* quants, Bytes* w) {
-    alignas(16) static constexpr uint8_t kValues[16] = {12, 13, 14, 15, 16, 18, 20, 24,
-                                                        12, 11, 10, 9,  8,  6,  4,  0};
     UnpackNibbles(quants, w);
-    for (int s = 0; s < kGroupSteps; ++s) w[s] = Lookup(kValues, w[s]);
+    for (int s = 0; s < kGroupSteps; ++s) w[s] = Lookup(kE2m1Quants, w[s]);
   }
   LLM_SIMD GroupScales Scales(const uint8_t* scales, int64_t group, int row) {
     GroupScales r;
