@@ -29,10 +29,12 @@ int64_t NumTiles(const LinearOutput& output) {
 
 Split ChooseSplit(const LinearParams& params, int num_workers) {
   // A task should read at least 32 KiB of weights (about 2 us), beside which taking it from the
-  // pool costs little; with many rows at least 16 tiles, beside which gathering the activations
-  // does.
+  // pool costs little; with many rows at least 32 tiles, beside which gathering the activations
+  // does, unless workers would then have nothing to do.
   constexpr int64_t kMinTaskBytes = 32 << 10;
   constexpr int64_t kMinTiles = 32;
+  constexpr int64_t kFewTiles = 8;
+  constexpr int64_t kLeastTasksPerWorker = 2;
   // Chunks within the second-level cache, or nearly: the row blocks that follow find the weights
   // there.
   constexpr int64_t kMaxTaskBytes = 512 << 10;
@@ -53,8 +55,10 @@ Split ChooseSplit(const LinearParams& params, int num_workers) {
   const int64_t wanted =
       num_workers == 1 ? 1 : CeilDiv(kTasksPerWorker * num_workers, split.num_row_blocks);
   const int64_t least = split.num_row_blocks == 1 ? 1 : CeilDiv(bytes, kMaxTaskBytes);
-  const int64_t most =
-      std::max<int64_t>(1, rows > 8 ? split.num_tiles / kMinTiles : bytes / kMinTaskBytes);
+  const int64_t shared = CeilDiv(kLeastTasksPerWorker * num_workers, split.num_row_blocks);
+  const int64_t most_of_many =
+      std::max(split.num_tiles / kMinTiles, std::min(split.num_tiles / kFewTiles, shared));
+  const int64_t most = std::max<int64_t>(1, rows > 8 ? most_of_many : bytes / kMinTaskBytes);
   split.num_chunks =
       std::clamp<int64_t>(std::min(std::max(wanted, least), most), 1, split.num_tiles);
   return split;
