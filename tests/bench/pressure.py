@@ -12,7 +12,7 @@ from child import run_child
 
 STREAMS = 24
 STREAM_PROMPT = 64
-BUDGETS = (32, 64, 96, 128, 192, 256, 512)  # fixed ones, in tokens a step
+BUDGETS = (32, 64, 128, 256)  # fixed ones, in tokens a step
 TOLERANCE = 1.25  # of the target: the p99 and the worst gap
 MOST_TTFT = 1.10  # of the first token under the best fixed budget that keeps the same gap
 
