@@ -30,6 +30,9 @@ void ConfigureQwen2(ConfigReader* reader, ModelConfig* config);
 void ConfigureQwen3(ConfigReader* reader, ModelConfig* config);
 void ConfigureQwen3Moe(ConfigReader* reader, ModelConfig* config);
 
+// What the Gemma families share; layers_of_27b tells the size whose queries are scaled otherwise.
+void ReadGemma(ConfigReader* reader, int layers_of_27b, ModelConfig* config);
+
 // What most families share: sizes, norm_eps, head_dim and attention_scale = 1 / sqrt(head_dim).
 void ReadSizes(ConfigReader* reader, ModelConfig* config);
 // The same without what a head is.

@@ -75,4 +75,19 @@ void ReadWindows(ConfigReader* reader, int default_pattern, ModelConfig* config)
   }
 }
 
+void ReadGemma(ConfigReader* reader, int layers_of_27b, ModelConfig* config) {
+  ReadSizes(reader, config);
+  config->rope_pairs = RopePairs::kHalves;
+  config->activation = GateActivation::kGeluTanh;
+  config->post_norms = true;
+  config->embedding_scale = static_cast<float>(std::sqrt(static_cast<double>(config->hidden_size)));
+  // Files do not say it: the query scale is head_dim, except in the 27B models.
+  if (config->num_layers == layers_of_27b) {
+    config->attention_scale = static_cast<float>(
+        1.0 / std::sqrt(static_cast<double>(config->hidden_size) / config->num_heads));
+  }
+  config->attention_scale = reader->FloatOr("attention.scale", config->attention_scale);
+  reader->Harmless("vocab_size");
+}
+
 }  // namespace llm
