@@ -49,7 +49,12 @@ int64_t HubConfig::Int(absl::string_view key) {
 
 int64_t HubConfig::IntOr(absl::string_view key, int64_t fallback) {
   const JsonValue value = Take(key);
-  return value.exists() ? Value(key, value.GetInt(), fallback) : fallback;
+  if (!value.exists()) return fallback;
+  const int64_t number = Value(key, value.GetInt(), fallback);
+  // No size is beyond; sums and products of two of them then fit.
+  if (number >= INT32_MIN && number <= INT32_MAX) return number;
+  RefuseValue(key, absl::StrCat(number, " is out of range"));
+  return fallback;
 }
 
 double HubConfig::Float(absl::string_view key) {
