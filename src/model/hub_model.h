@@ -120,5 +120,7 @@ void MapRopeOf(HubConfig* rope, double theta, HubExtras* extras);
 void MapQuantization(HubConfig* config, HubExtras* extras);
 // layer_types, where the config has it: which layers see a window.
 void MapLayerTypes(HubConfig* config, HubExtras* extras);
+// What the Gemma families share: their activation, no biases, the scale of queries.
+void MapGemma(HubConfig* config, HubExtras* extras);
 
 }  // namespace llm

@@ -1,5 +1,6 @@
 // Parts of config.json that families share. Rotary embeddings: rope_theta beside rope_scaling, or
 // both in rope_parameters.
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -98,6 +99,15 @@ void MapLayerTypes(HubConfig* config, HubExtras* extras) {
     windows.push_back(type == "sliding_attention" ? 1 : 0);
   }
   extras->Set("attention.sliding_window_pattern", "layer_types", std::move(windows));
+}
+
+void MapGemma(HubConfig* config, HubExtras* extras) {
+  config->RequireText("hidden_activation", "gelu_pytorch_tanh");
+  config->RequireBool("attention_bias", false);
+  config->RequireBool("use_bidirectional_attention", false);
+  const double scalar = config->FloatOr("query_pre_attn_scalar", 256.0);
+  if (!(scalar > 0)) return config->RefuseValue("query_pre_attn_scalar", "is not positive");
+  extras->Set("attention.scale", "query_pre_attn_scalar", 1.0 / std::sqrt(scalar));
 }
 
 }  // namespace llm

@@ -5,7 +5,7 @@
 
 namespace llm {
 
-const LengthPredictor::Class* LengthPredictor::Find(uint32_t request_class) const {
+LengthPredictor::Class* LengthPredictor::Find(uint32_t request_class) const {
   for (const std::unique_ptr<Class>& known : classes_) {
     if (known->id == request_class) return known.get();
   }
@@ -22,7 +22,7 @@ void LengthPredictor::Add(uint32_t request_class) {
 }
 
 void LengthPredictor::Note(uint32_t request_class, int32_t length) {
-  Class* known = const_cast<Class*>(Find(request_class));
+  Class* known = Find(request_class);
   std::vector<int32_t>& sorted = known->sorted;
   if (known->ring.size() < kLengths) {
     known->ring.push_back(length);
@@ -45,7 +45,7 @@ int32_t LengthPredictor::Predict(uint32_t request_class, int32_t generated, doub
       return std::clamp(longer[static_cast<ptrdiff_t>(rank * static_cast<double>(count))], least,
                         most);
     }
-    // Longer than all before it: as long again as the longest is past, half the time.
+    // Longer than all before it: it may end anywhere.
   }
   return least + static_cast<int32_t>(rank * (most - least));
 }

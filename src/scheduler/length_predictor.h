@@ -38,7 +38,7 @@ class LengthPredictor {
     size_t next = 0;
     std::vector<int32_t> sorted;
   };
-  const Class* Find(uint32_t request_class) const;
+  Class* Find(uint32_t request_class) const;
 
   std::vector<std::unique_ptr<Class>> classes_;  // in order of their first request
 };

@@ -1,7 +1,5 @@
 // Gemma 2: windows on every other layer, soft caps on scores and logits, norms before and after
 // each part. Gemma Team, 2024.
-#include <cmath>
-
 #include "src/model/architectures/architecture.h"
 #include "src/model/architectures/hub_models.h"
 
@@ -37,12 +35,7 @@ void MapSoftCap(const char* key, double absent, HubConfig* config, HubExtras* ex
 }
 
 void Map(HubConfig* config, HubExtras* extras) {
-  config->RequireText("hidden_activation", "gelu_pytorch_tanh");
-  config->RequireBool("attention_bias", false);
-  config->RequireBool("use_bidirectional_attention", false);
-  const double scalar = config->FloatOr("query_pre_attn_scalar", 256.0);
-  if (!(scalar > 0)) return config->RefuseValue("query_pre_attn_scalar", "is not positive");
-  extras->Set("attention.scale", "query_pre_attn_scalar", 1.0 / std::sqrt(scalar));
+  MapGemma(config, extras);
   MapSoftCap("attn_logit_softcapping", 50.0, config, extras);
   MapSoftCap("final_logit_softcapping", 30.0, config, extras);
   MapLayerTypes(config, extras);

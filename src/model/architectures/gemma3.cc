@@ -1,7 +1,5 @@
 // Gemma 3 (text): windows on five layers of six, two rope bases, normed q and k, norms before and
 // after each part.
-#include <cmath>
-
 #include "src/model/architectures/architecture.h"
 #include "src/model/architectures/hub_models.h"
 
@@ -76,12 +74,7 @@ void MapPattern(HubConfig* config, HubExtras* extras) {
 }
 
 void Map(HubConfig* config, HubExtras* extras) {
-  config->RequireText("hidden_activation", "gelu_pytorch_tanh");
-  config->RequireBool("attention_bias", false);
-  config->RequireBool("use_bidirectional_attention", false);
-  const double scalar = config->FloatOr("query_pre_attn_scalar", 256.0);
-  if (!(scalar > 0)) return config->RefuseValue("query_pre_attn_scalar", "is not positive");
-  extras->Set("attention.scale", "query_pre_attn_scalar", 1.0 / std::sqrt(scalar));
+  MapGemma(config, extras);
   MapPattern(config, extras);
   MapRopes(config, extras);
 }
