@@ -5,6 +5,7 @@
 #include "capi/boundary.h"
 #include "capi/strings.h"
 #include "capi/translate_host.h"
+#include "capi/translate_weights.h"
 #include "capi/versioned_struct.h"
 #include "src/base/status_macros.h"
 #include "src/engine/directory_model.h"
@@ -54,6 +55,7 @@ absl::Status TranslateModelOptions(const llm_model_options* given, ModelOptions*
   LLM_RETURN_IF_ERROR(ReadSwitch("header_only", c.header_only, false, &options->header_only));
   LLM_RETURN_IF_ERROR(ReadSwitch("map_pack", c.map_pack, false, &options->map_pack));
   LLM_RETURN_IF_ERROR(ReadSwitch("verify_pack", c.verify_pack, false, &options->verify_pack));
+  LLM_RETURN_IF_ERROR(TranslateWeights(c, options));
   LLM_RETURN_IF_ERROR(TranslateHost(c.host, &options->host));
   options->num_threads =
       static_cast<int>(c.num_threads != 0 ? c.num_threads : ThreadsOfCpus(options->host));

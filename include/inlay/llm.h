@@ -159,6 +159,25 @@ static inline void llm_limits_init(llm_limits* limits) {
 typedef int32_t (*llm_progress_callback)(void* user_data, uint64_t done_bytes,
                                          uint64_t total_bytes);
 
+/* What weights become when a model opens, in bits a weight as packed, scales included. Since
+ * ABI 1.1. */
+#define LLM_WEIGHTS_DEFAULT 0
+#define LLM_WEIGHTS_STORED 1   /* as the file has them */
+#define LLM_WEIGHTS_INT8 2     /* 8.5; one scale for each output, stored with every 32 weights */
+#define LLM_WEIGHTS_INT8_G32 3 /* 8.5; one for 32 inputs of an output: closer, and no larger */
+#define LLM_WEIGHTS_INT8_G64 4 /* 8.5; for 64, likewise stored twice, and so on */
+#define LLM_WEIGHTS_INT8_G128 5
+#define LLM_WEIGHTS_INT4_G32 6 /* 4.5 */
+#define LLM_WEIGHTS_INT4_G64 7
+#define LLM_WEIGHTS_INT4_G128 8
+#define LLM_WEIGHTS_INT4_ASYM_G32 9 /* 5; a scale and a minimum */
+#define LLM_WEIGHTS_INT4_ASYM_G64 10
+#define LLM_WEIGHTS_INT4_ASYM_G128 11
+
+#define LLM_PRUNE_NONE 0
+#define LLM_PRUNE_2_OF_4 1    /* of four inputs of an output the two smallest weights */
+#define LLM_PRUNE_MAGNITUDE 2 /* of each output's weights the smallest, prune_fraction of them */
+
 typedef struct llm_model_options {
   uint32_t struct_size;
   uint32_t device;            /* LLM_DEVICE_* */
@@ -185,6 +204,19 @@ typedef struct llm_model_options {
   uint32_t map_pack;
   uint32_t verify_pack; /* switch, default off; on: its weights are held to their checksums.
                            LLM_DATA_LOSS names the tensor that differs */
+  /* LLM_WEIGHTS_* for F32, F16 and BF16 weights, quantised on the loading threads with the scales
+   * that leave the least error; what the file has in low bits stays as it is. Norms, biases and
+   * routers always do. LLM_INVALID_ARGUMENT: nothing is left to quantise; a pack; a row that is no
+   * multiple of 32. The model's tensors are then listed as llm_model_save_gguf writes them. */
+  uint32_t linear_weights;    /* default: stored */
+  uint32_t expert_weights;    /* default: as linear_weights */
+  uint32_t embedding_weights; /* default: stored. With a tied head, both */
+  uint32_t head_weights;      /* default: stored. LLM_INVALID_ARGUMENT: a tied head */
+  uint32_t requantize;  /* switch, default off; on: weights in low bits are decoded and quantised as
+                           well, with the error of both */
+  uint32_t prune;       /* LLM_PRUNE_*, of linear layers and experts, before they are quantised */
+  float prune_fraction; /* 0..1, for LLM_PRUNE_MAGNITUDE */
+  uint32_t reserved2;
 } llm_model_options;
 
 static inline void llm_model_options_init(llm_model_options* options) {
@@ -463,6 +495,13 @@ LLM_API llm_status llm_plan(const llm_model_source* source, const llm_model_opti
  * LLM_RESOURCE_EXHAUSTED: the disk is full; LLM_FAILED_PRECONDITION: the source is a pack. */
 LLM_API llm_status llm_model_save(const llm_model_source* source, const llm_model_options* options,
                                   const char* path, size_t path_size);
+/* The same as a GGUF file, its weights quantised and pruned as `options` say, for this and other
+ * programs. Takes some memory for each thread, never the weights. Progress counts bytes written.
+ * LLM_FAILED_PRECONDITION: the source is a pack; LLM_UNIMPLEMENTED: a directory, since GGUF has no
+ * keys for its tokenizer; weights that GGUF has no type for. Since ABI 1.1. */
+LLM_API llm_status llm_model_save_gguf(const llm_model_source* source,
+                                       const llm_model_options* options, const char* path,
+                                       size_t path_size);
 
 /* ---- Requests ---- */
 

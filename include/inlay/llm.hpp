@@ -127,6 +127,12 @@ inline Status SaveModel(const llm_model_source& source, const llm_model_options*
   return Status(llm_model_save(&source, options, path.data(), path.size()));
 }
 
+// The same as a GGUF file, as llm_model_save_gguf does.
+inline Status SaveGguf(const llm_model_source& source, const llm_model_options* options,
+                       std::string_view path) {
+  return Status(llm_model_save_gguf(&source, options, path.data(), path.size()));
+}
+
 // A queue of one's own; engines lend theirs as llm_queue*. REQUIRES at destruction: no thread polls
 // it.
 class Queue {

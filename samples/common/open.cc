@@ -24,6 +24,7 @@ void AddModelFlags(OpenFlags* flags, FlagTable* table) {
              &flags->float_activations);
   table->Add("--map-pack", "map the pack's weights: trusts whoever can write the file",
              &flags->map_pack);
+  AddWeightFlags(&flags->weights, table);
 }
 
 void AddEngineFlags(OpenFlags* flags, FlagTable* table) {
@@ -47,6 +48,7 @@ llm_model_options ModelOptions(const OpenFlags& flags) {
   options.kernels = inlay::String(flags.kernels);
   options.float_activations = flags.float_activations ? LLM_ON : 0;
   options.map_pack = flags.map_pack ? LLM_ON : 0;
+  SetWeightOptions(flags.weights, &options);
   return options;
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common/flags.h"
+#include "common/weight_flags.h"
 
 namespace tools {
 
@@ -18,9 +19,10 @@ struct OpenFlags {
   unsigned block_size = 0;
   unsigned max_step_tokens = 0;
   unsigned token_gap_ms = 0;
+  WeightFlags weights;
 };
 
-// --model, --threads, --kernels, --float-activations, --map-pack.
+// --model, --threads, --kernels, --float-activations, --map-pack, and those of AddWeightFlags.
 void AddModelFlags(OpenFlags* flags, FlagTable* table);
 // --kv-dtype, --block-size, --max-step-tokens.
 void AddEngineFlags(OpenFlags* flags, FlagTable* table);

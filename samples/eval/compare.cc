@@ -11,7 +11,8 @@ namespace {
 
 bool SameModel(const tools::OpenFlags& a, const tools::OpenFlags& b) {
   return a.model == b.model && a.kernels == b.kernels &&
-         a.float_activations == b.float_activations && a.threads == b.threads;
+         a.float_activations == b.float_activations && a.threads == b.threads &&
+         a.weights == b.weights;
 }
 
 int32_t CallOnRow(void* user_data, const llm_score_row* row) {

@@ -57,11 +57,8 @@ std::unique_ptr<ModelFile> Compose(const std::string& name, std::string header,
 
 // All that can be said from the header, in the words of the directory.
 absl::Status Check(const ModelFile& file, const HubNames& names, const LoaderLimits& limits) {
-  std::vector<FilePart> whole = {{.begin = 0, .size_bytes = file.size(), .file = &file}};
-  auto view = std::make_unique<ComposedFile>(file.name(), std::move(whole),
-                                             std::vector<std::unique_ptr<ModelFile>>());
   LLM_ASSIGN_OR_RETURN(const std::unique_ptr<WeightSource> source,
-                       OpenGguf(std::move(view), limits));
+                       OpenGguf(BorrowedFile(file), limits));
   const absl::StatusOr<ModelConfig> config = ReadModelConfig(*source);
   if (!config.ok()) return At("config.json", names.Explain(config.status()));
   LLM_ASSIGN_OR_RETURN(const KernelTable* kernels, FindKernels("reference"));

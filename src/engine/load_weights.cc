@@ -10,10 +10,8 @@
 
 namespace llm {
 
-absl::StatusOr<std::unique_ptr<Model>> LoadModelWith(const ModelOptions& options,
-                                                     const WeightSource& source,
-                                                     Allocator* allocator, LoadProgress progress,
-                                                     std::function<absl::Status()> beside) {
+absl::Status WithLoadingThreads(const ModelOptions& options,
+                                absl::FunctionRef<absl::Status(ThreadPool* pool)> work) {
   LLM_RETURN_IF_ERROR(CheckCpus(options.host.cpu_ids));
   HookFault hook_fault;
   ThreadPoolOptions threads;
@@ -25,15 +23,26 @@ absl::StatusOr<std::unique_ptr<Model>> LoadModelWith(const ModelOptions& options
   threads.executor = options.host.executor;
   threads.fault = &hook_fault;
   LLM_ASSIGN_OR_RETURN(const std::unique_ptr<ThreadPool> pool, ThreadPool::Create(threads));
+  LLM_RETURN_IF_ERROR(work(pool.get()));
+  return hook_fault.status();
+}
+
+absl::StatusOr<std::unique_ptr<Model>> LoadModelWith(const ModelOptions& options,
+                                                     const WeightSource& source,
+                                                     Allocator* allocator, LoadProgress progress,
+                                                     std::function<absl::Status()> beside) {
   WeightsOptions weights;
   LLM_ASSIGN_OR_RETURN(weights.kernels, FindKernels(options.kernels));
-  weights.pool = pool.get();
   weights.allocator = allocator;
   weights.beside = std::move(beside);
   weights.map = options.map_pack;
   weights.verify = options.verify_pack;
-  LLM_ASSIGN_OR_RETURN(std::unique_ptr<Model> model, LoadModel(source, weights, progress));
-  LLM_RETURN_IF_ERROR(hook_fault.status());
+  std::unique_ptr<Model> model;
+  LLM_RETURN_IF_ERROR(WithLoadingThreads(options, [&](ThreadPool* pool) {
+    weights.pool = pool;
+    LLM_ASSIGN_OR_RETURN(model, LoadModel(source, weights, progress));
+    return absl::OkStatus();
+  }));
   return model;
 }
 

@@ -3,11 +3,17 @@
 
 #include <memory>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "src/base/thread_pool.h"
 #include "src/engine/loaded_model.h"
 #include "src/model/model.h"
 
 namespace llm {
+
+// Calls `work` with threads as the options want them. Errors are its own and those of the hooks.
+absl::Status WithLoadingThreads(const ModelOptions& options,
+                                absl::FunctionRef<absl::Status(ThreadPool* pool)> work);
 
 // `allocator` outlives the model; `beside` is that of WeightsOptions. Errors are those of LoadModel
 // and of the hooks.

@@ -15,6 +15,7 @@
 #include "src/loader/gguf_reader.h"
 #include "src/loader/model_file.h"
 #include "src/model/model.h"
+#include "src/model/quantize_options.h"
 #include "src/tensor/buffer.h"
 
 namespace llm {
@@ -36,6 +37,7 @@ struct ModelOptions {
   bool header_only = false;  // no weights are read, and no engine can serve the model
   bool map_pack = false;     // these two as WeightsOptions has them
   bool verify_pack = false;
+  QuantizeOptions quantize;
 };
 
 class LoadedModel {

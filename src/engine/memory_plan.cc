@@ -11,9 +11,9 @@
 #include "src/base/status_macros.h"
 #include "src/engine/check_vocabulary.h"
 #include "src/engine/engine_plan.h"
+#include "src/engine/open_source.h"
 #include "src/engine/system_limits.h"
 #include "src/engine/tokenizer_from_gguf.h"
-#include "src/loader/pack_reader.h"
 
 namespace llm {
 namespace {
@@ -41,8 +41,8 @@ uint64_t EventBytes(const OpenOptions& options) {
 absl::StatusOr<MemoryPlan> PlanMemory(std::unique_ptr<ModelFile> file, const ModelOptions& model,
                                       const OpenOptions& engine) {
   const std::string where = file->name();
-  LLM_ASSIGN_OR_RETURN(const std::unique_ptr<WeightSource> source,
-                       OpenWeightSource(std::move(file), model.limits));
+  LLM_ASSIGN_OR_RETURN(const OpenedSource opened, OpenSource(std::move(file), model));
+  const WeightSource* source = opened.source.get();
   MemoryPlan plan;
   // The tables are built and measured: the header holds all that they are made from.
   LLM_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,

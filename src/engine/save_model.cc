@@ -8,8 +8,8 @@
 #include "src/base/status_macros.h"
 #include "src/engine/check_vocabulary.h"
 #include "src/engine/load_weights.h"
+#include "src/engine/open_source.h"
 #include "src/engine/tokenizer_from_gguf.h"
-#include "src/loader/pack_reader.h"
 #include "src/model/pack_writer.h"
 
 namespace llm {
@@ -28,8 +28,8 @@ absl::Status SaveModel(std::unique_ptr<ModelFile> file, const ModelOptions& opti
                        const std::string& path) {
   const ScopedFloatState float_state;  // as in LoadedModel::Open
   const std::string where = file->name();
-  LLM_ASSIGN_OR_RETURN(const std::unique_ptr<WeightSource> source,
-                       OpenWeightSource(std::move(file), options.limits));
+  LLM_ASSIGN_OR_RETURN(const OpenedSource opened, OpenSource(std::move(file), options));
+  const WeightSource* source = opened.source.get();
   if (source->packed() != nullptr) {
     return absl::FailedPreconditionError(absl::StrCat(where, ": is a pack already"));
   }

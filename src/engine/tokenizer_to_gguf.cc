@@ -11,7 +11,6 @@
 namespace llm {
 namespace {
 
-constexpr absl::string_view kPatternsKey = "tokenizer.split_patterns";
 constexpr absl::string_view kNfcKey = "tokenizer.normalize_to_nfc";
 constexpr absl::string_view kWholePiecesKey = "tokenizer.prefer_whole_pieces";
 constexpr absl::string_view kSpacePrefixKey = "tokenizer.space_prefix";
@@ -43,7 +42,7 @@ void WriteTokenizer(const TokenizerSpec& spec, GgufWriter* writer) {
   writer->AddInt("tokenizer.ggml.unknown_token_id", spec.unknown_id);
   writer->AddBool("tokenizer.ggml.add_bos_token", spec.add_bos);
   writer->AddBool("tokenizer.ggml.add_eos_token", spec.add_eos);
-  writer->AddStrings(kPatternsKey, spec.split_rule.patterns);
+  writer->AddStrings(kSplitPatternsKey, spec.split_rule.patterns);
   writer->AddBool(kNfcKey, spec.split_rule.normalize_to_nfc);
   writer->AddBool(kWholePiecesKey, spec.split_rule.prefer_whole_pieces);
   writer->AddInt(kSpacePrefixKey, static_cast<int64_t>(spec.space_prefix));
@@ -53,9 +52,9 @@ void WriteTokenizer(const TokenizerSpec& spec, GgufWriter* writer) {
 }
 
 absl::Status ReadOwnTokenizerKeys(const Metadata& metadata, TokenizerSpec* spec) {
-  if (!metadata.Has(kPatternsKey)) return absl::OkStatus();
+  if (!metadata.Has(kSplitPatternsKey)) return absl::OkStatus();
   spec->spells_rule = true;
-  LLM_ASSIGN_OR_RETURN(const auto patterns, metadata.GetStrings(kPatternsKey));
+  LLM_ASSIGN_OR_RETURN(const auto patterns, metadata.GetStrings(kSplitPatternsKey));
   for (const absl::string_view pattern : patterns) {
     spec->split_rule.patterns.emplace_back(pattern);
   }

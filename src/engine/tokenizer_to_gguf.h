@@ -11,6 +11,7 @@ namespace llm {
 
 inline constexpr absl::string_view kCharBpeModel = "char-bpe";              // tokenizer.ggml.model
 inline constexpr absl::string_view kEndIdsKey = "tokenizer.end_token_ids";  // beside eos_token_id
+inline constexpr absl::string_view kSplitPatternsKey = "tokenizer.split_patterns";
 
 // `spec` is no kSpm.
 void WriteTokenizer(const TokenizerSpec& spec, GgufWriter* writer);

@@ -47,6 +47,12 @@ absl::Status ComposedFile::Read(uint64_t offset, uint64_t size, void* dst) const
   return absl::OkStatus();
 }
 
+std::unique_ptr<ModelFile> BorrowedFile(const ModelFile& file) {
+  std::vector<FilePart> whole = {{.begin = 0, .size_bytes = file.size(), .file = &file}};
+  return std::make_unique<ComposedFile>(file.name(), std::move(whole),
+                                        std::vector<std::unique_ptr<ModelFile>>());
+}
+
 absl::Status HeldBytes::Read(uint64_t offset, uint64_t size, void* dst) const {
   std::memcpy(dst, bytes_.data() + offset, static_cast<size_t>(size));
   return absl::OkStatus();

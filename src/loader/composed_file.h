@@ -47,6 +47,9 @@ class ComposedFile final : public ModelFile {
   const uint64_t size_;
 };
 
+// The same bytes, for what wants a file of its own. `file` outlives it.
+std::unique_ptr<ModelFile> BorrowedFile(const ModelFile& file);
+
 // Bytes that are held.
 class HeldBytes final : public DerivedBytes {
  public:

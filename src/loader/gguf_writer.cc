@@ -67,6 +67,11 @@ void GgufWriter::AddStrings(absl::string_view key, absl::Span<const std::string>
   for (const std::string& value : values) AppendText(value, &values_);
 }
 
+void GgufWriter::AddEncoded(uint64_t count, absl::string_view bytes) {
+  num_values_ += count;
+  values_.append(bytes.data(), bytes.size());
+}
+
 void GgufWriter::AddTensor(absl::string_view name, WeightFormat format,
                            absl::Span<const int64_t> shape, uint64_t offset) {
   ++num_tensors_;
@@ -77,14 +82,14 @@ void GgufWriter::AddTensor(absl::string_view name, WeightFormat format,
   Append(offset, &tensors_);
 }
 
-std::string GgufWriter::Finish() const {
+std::string GgufWriter::Finish(uint64_t alignment) const {
   std::string header = "GGUF";
   Append(kVersion, &header);
   Append(num_tensors_, &header);
   Append(num_values_, &header);
   header += values_;
   header += tensors_;
-  header.resize(RoundUp<size_t>(header.size(), kAlignment));
+  header.resize(RoundUp<size_t>(header.size(), alignment));
   return header;
 }
 

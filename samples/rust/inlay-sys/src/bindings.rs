@@ -29,6 +29,21 @@ pub const LLM_DEVICE_DEFAULT: u32 = 0;
 pub const LLM_DEVICE_CPU: u32 = 1;
 pub const LLM_DEVICE_CUDA: u32 = 2;
 pub const LLM_DEVICE_SIM: u32 = 3;
+pub const LLM_WEIGHTS_DEFAULT: u32 = 0;
+pub const LLM_WEIGHTS_STORED: u32 = 1;
+pub const LLM_WEIGHTS_INT8: u32 = 2;
+pub const LLM_WEIGHTS_INT8_G32: u32 = 3;
+pub const LLM_WEIGHTS_INT8_G64: u32 = 4;
+pub const LLM_WEIGHTS_INT8_G128: u32 = 5;
+pub const LLM_WEIGHTS_INT4_G32: u32 = 6;
+pub const LLM_WEIGHTS_INT4_G64: u32 = 7;
+pub const LLM_WEIGHTS_INT4_G128: u32 = 8;
+pub const LLM_WEIGHTS_INT4_ASYM_G32: u32 = 9;
+pub const LLM_WEIGHTS_INT4_ASYM_G64: u32 = 10;
+pub const LLM_WEIGHTS_INT4_ASYM_G128: u32 = 11;
+pub const LLM_PRUNE_NONE: u32 = 0;
+pub const LLM_PRUNE_2_OF_4: u32 = 1;
+pub const LLM_PRUNE_MAGNITUDE: u32 = 2;
 pub const LLM_TEXT_ADD_SPECIAL: u32 = 1;
 pub const LLM_TEXT_PARSE_SPECIAL: u32 = 2;
 pub const LLM_TEXT_RENDER_SPECIAL: u32 = 4;
@@ -212,6 +227,14 @@ pub struct llm_model_options {
     pub host: *const llm_host,
     pub map_pack: u32,
     pub verify_pack: u32,
+    pub linear_weights: u32,
+    pub expert_weights: u32,
+    pub embedding_weights: u32,
+    pub head_weights: u32,
+    pub requantize: u32,
+    pub prune: u32,
+    pub prune_fraction: f32,
+    pub reserved2: u32,
 }
 extern "C" {
     pub fn llm_model_open(
@@ -448,6 +471,14 @@ extern "C" {
 }
 extern "C" {
     pub fn llm_model_save(
+        source: *const llm_model_source,
+        options: *const llm_model_options,
+        path: *const ::std::os::raw::c_char,
+        path_size: usize,
+    ) -> llm_status;
+}
+extern "C" {
+    pub fn llm_model_save_gguf(
         source: *const llm_model_source,
         options: *const llm_model_options,
         path: *const ::std::os::raw::c_char,

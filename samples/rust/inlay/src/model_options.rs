@@ -38,6 +38,43 @@ pub enum Device {
     Sim = sys::LLM_DEVICE_SIM,
 }
 
+/// What F32, F16 and BF16 weights become when a model opens; what is in low bits already stays as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Weights {
+    /// As the file has them.
+    Stored = sys::LLM_WEIGHTS_STORED,
+    /// 8 bits and a scale for each output.
+    Int8 = sys::LLM_WEIGHTS_INT8,
+    /// 8 bits and a scale for 32 inputs of an output: closer, and no larger.
+    Int8G32 = sys::LLM_WEIGHTS_INT8_G32,
+    /// For 64 inputs.
+    Int8G64 = sys::LLM_WEIGHTS_INT8_G64,
+    /// For 128 inputs.
+    Int8G128 = sys::LLM_WEIGHTS_INT8_G128,
+    /// 4 bits and a scale for 32 inputs.
+    Int4G32 = sys::LLM_WEIGHTS_INT4_G32,
+    /// For 64 inputs.
+    Int4G64 = sys::LLM_WEIGHTS_INT4_G64,
+    /// For 128 inputs.
+    Int4G128 = sys::LLM_WEIGHTS_INT4_G128,
+    /// 4 bits, a scale and a minimum for 32 inputs.
+    Int4AsymG32 = sys::LLM_WEIGHTS_INT4_ASYM_G32,
+    /// For 64 inputs.
+    Int4AsymG64 = sys::LLM_WEIGHTS_INT4_ASYM_G64,
+    /// For 128 inputs.
+    Int4AsymG128 = sys::LLM_WEIGHTS_INT4_ASYM_G128,
+}
+
+/// Which weights of linear layers become 0 before they are quantised.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Prune {
+    /// Of four inputs of an output the two smallest.
+    TwoOfFour,
+    /// This part of each output's weights, the smallest.
+    Magnitude(f32),
+}
+
 pub(crate) type Progress<'a> = dyn FnMut(u64, u64) -> ControlFlow<()> + 'a;
 
 /// A builder; what is not set is the library's default.
@@ -51,6 +88,13 @@ pub struct ModelOptions<'a> {
     header_only: u32,
     map_pack: u32,
     verify_pack: u32,
+    linear_weights: u32,
+    expert_weights: u32,
+    embedding_weights: u32,
+    head_weights: u32,
+    requantize: u32,
+    prune: u32,
+    prune_fraction: f32,
     limits: Option<sys::llm_limits>,
     pub(crate) log: Option<Arc<LogSink>>,
     pub(crate) host: Option<Arc<HostHooks>>,
@@ -113,6 +157,47 @@ impl<'a> ModelOptions<'a> {
         self
     }
 
+    /// What the weights of linear layers become; default: as they are stored.
+    pub fn linear_weights(mut self, weights: Weights) -> Self {
+        self.linear_weights = weights as u32;
+        self
+    }
+
+    /// What the weights of experts become; default: as those of linear layers.
+    pub fn expert_weights(mut self, weights: Weights) -> Self {
+        self.expert_weights = weights as u32;
+        self
+    }
+
+    /// What the embedding becomes; default: as it is stored.
+    pub fn embedding_weights(mut self, weights: Weights) -> Self {
+        self.embedding_weights = weights as u32;
+        self
+    }
+
+    /// What the head becomes where the model has its own; default: as it is stored.
+    pub fn head_weights(mut self, weights: Weights) -> Self {
+        self.head_weights = weights as u32;
+        self
+    }
+
+    /// Quantises weights in low bits as well, with the error of both.
+    pub fn requantize(mut self, on: bool) -> Self {
+        self.requantize = switch(on);
+        self
+    }
+
+    /// Which weights of linear layers and experts become 0.
+    pub fn prune(mut self, prune: Prune) -> Self {
+        let (prune, fraction) = match prune {
+            Prune::TwoOfFour => (sys::LLM_PRUNE_2_OF_4, 0.0),
+            Prune::Magnitude(fraction) => (sys::LLM_PRUNE_MAGNITUDE, fraction),
+        };
+        self.prune = prune;
+        self.prune_fraction = fraction;
+        self
+    }
+
     /// What the host lends, as long as the model and all its engines live.
     pub fn host(mut self, host: Host) -> Self {
         self.host = Some(HostHooks::new(host));
@@ -157,6 +242,13 @@ impl<'a> ModelOptions<'a> {
             header_only: self.header_only,
             map_pack: self.map_pack,
             verify_pack: self.verify_pack,
+            linear_weights: self.linear_weights,
+            expert_weights: self.expert_weights,
+            embedding_weights: self.embedding_weights,
+            head_weights: self.head_weights,
+            requantize: self.requantize,
+            prune: self.prune,
+            prune_fraction: self.prune_fraction,
             log,
             log_user_data,
             ..Default::default()
