@@ -27,8 +27,17 @@ absl::Status CheckWeight(const char* op, const PackedWeight& weight) {
 }  // namespace
 
 bool ReadsQuants(WeightFormat format) {
-  return format != WeightFormat::kF32 && format != WeightFormat::kF16 &&
-         format != WeightFormat::kBF16;
+  switch (format) {
+    case WeightFormat::kF32:
+    case WeightFormat::kF16:
+    case WeightFormat::kBF16:
+    case WeightFormat::kF8_E4M3:
+    case WeightFormat::kMXFP8:
+    case WeightFormat::kBF16_24:
+      return false;
+    default:
+      return true;
+  }
 }
 
 absl::Status CheckActivations(const char* op, const Activations& activations) {

@@ -32,6 +32,7 @@ absl::Status CheckMoeGather(const MoeGatherParams& params);
 absl::Status CheckMoeCombine(const MoeCombineParams& params);
 absl::Status CheckExpertLinear(const ExpertLinearParams& params);
 absl::Status CheckCopyBlocks(const CopyBlocksParams& params);
+absl::Status CheckReorder(const ReorderParams& params);
 absl::Status CheckQuantize(const QuantizeParams& params);
 absl::Status CheckSoftCap(const SoftCapParams& params);
 

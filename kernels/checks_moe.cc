@@ -125,6 +125,20 @@ absl::Status CheckCopyBlocks(const CopyBlocksParams& params) {
   return absl::OkStatus();
 }
 
+// The order comes out of a file: a few thousand comparisons beside a matrix product.
+absl::Status CheckReorder(const ReorderParams& params) {
+  const ReorderParams& p = params;
+  if (p.rows < 0 || p.cols < 1) return Invalid("reorder: [", p.rows, ", ", p.cols, "]");
+  if (p.from == nullptr || p.to == nullptr || p.order == nullptr) {
+    return Invalid("reorder: from, to or order is null");
+  }
+  for (int64_t i = 0; i < p.cols; ++i) {
+    if (p.order[i] >= 0 && p.order[i] < static_cast<float>(p.cols)) continue;
+    return Invalid("reorder: column ", i, " comes from column ", p.order[i], " of ", p.cols);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckQuantize(const QuantizeParams& params) {
   LLM_RETURN_IF_ERROR(CheckActivations("quantize", params.activations));
   if (params.activations.values == nullptr || params.activations.quants == nullptr) {

@@ -38,6 +38,7 @@ struct KernelTable {
   SoftCapFn soft_cap;
   QuantizeFn quantize;
   CopyBlocksFn copy_blocks;
+  ReorderFn reorder;
   MoeRouteFn moe_route;
   MoeGatherFn moe_gather;
   MoeCombineFn moe_combine;

@@ -20,8 +20,8 @@ struct LinearOutput {
 };
 
 // Integer weight formats read `activations.quants` when that is set, else `values`; float formats
-// (F32, F16, BF16) always read `values`, in f32 unless round_to_bf16 is set. INVALID_ARGUMENT when
-// the needed form is missing or cols differ.
+// (F32, F16, BF16, F8_E4M3, MXFP8, BF16_24) always read `values`, in f32 unless round_to_bf16 is
+// set. INVALID_ARGUMENT when the needed form is missing or cols differ.
 //
 // Order of arithmetic: each output element is one f32 accumulator that runs over column groups in
 // ascending order, whatever the number of rows, threads or outputs of the call. Integer formats

@@ -24,6 +24,16 @@ struct CopyBlocksParams {
 };
 using CopyBlocksFn = absl::Status (*)(const CopyBlocksParams& params, const Stream& stream);
 
+// to[row, col] = from[row, order[col]].
+struct ReorderParams {
+  const float* from = nullptr;   // [rows, cols]
+  const float* order = nullptr;  // [cols], whole numbers in [0, cols)
+  float* to = nullptr;           // [rows, cols], elsewhere
+  int64_t rows = 0;
+  int64_t cols = 0;
+};
+using ReorderFn = absl::Status (*)(const ReorderParams& params, const Stream& stream);
+
 // Quantises activations.values into the other forms that are set.
 struct QuantizeParams {
   Activations activations;  // with values and quants

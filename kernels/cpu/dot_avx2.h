@@ -100,6 +100,14 @@ LLM_SIMD Words JoinHigh(Words a, Words b) {
 }
 // The bits of each lane as an f32.
 LLM_SIMD Floats AsFloats(Words a) { return {_mm256_castsi256_ps(a.v)}; }
+LLM_SIMD Words And(Words a, Words b) { return {_mm256_and_si256(a.v, b.v)}; }
+// kLanes E4M3 numbers, any code (e4m3.h), divided by 256: as f16, whose exponent bias is 8 larger.
+LLM_SIMD Floats LoadE4M3Of256th(const uint8_t* p) {
+  const __m128i code = _mm_cvtepu8_epi16(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+  const __m128i twice_signed = _mm_srai_epi16(_mm_slli_epi16(code, 8), 1);
+  return {
+      _mm256_cvtph_ps(_mm_and_si128(twice_signed, _mm_set1_epi16(static_cast<int16_t>(0xbfff))))};
+}
 // The low half of each lane as an f16. REQUIRES: the high half is 0.
 LLM_SIMD Floats HalvesOf(Words a) {
   const __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(a.v, a.v), 0xd8);

@@ -115,6 +115,14 @@ LLM_SIMD Words JoinHigh(Words a, Words b) {
 }
 // The bits of each lane as an f32.
 LLM_SIMD Floats AsFloats(Words a) { return {_mm512_castsi512_ps(a.v)}; }
+LLM_SIMD Words And(Words a, Words b) { return {_mm512_and_si512(a.v, b.v)}; }
+// kLanes E4M3 numbers, any code (e4m3.h), divided by 256: as f16, whose exponent bias is 8 larger.
+LLM_SIMD Floats LoadE4M3Of256th(const uint8_t* p) {
+  const __m256i code = _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  const __m256i twice_signed = _mm256_srai_epi16(_mm256_slli_epi16(code, 8), 1);
+  return {_mm512_cvtph_ps(
+      _mm256_and_si256(twice_signed, _mm256_set1_epi16(static_cast<int16_t>(0xbfff))))};
+}
 // The low half of each lane as an f16.
 LLM_SIMD Floats HalvesOf(Words a) { return {_mm512_cvtph_ps(_mm512_cvtepi32_epi16(a.v))}; }
 

@@ -160,6 +160,16 @@ LLM_SIMD Floats AsFloats(Words a) {
   std::memcpy(r.v, a.v, sizeof(r.v));
   return r;
 }
+LLM_SIMD Words And(Words a, Words b) {
+  LLM_LANES a.v[i] &= b.v[i];
+  return a;
+}
+// kLanes E4M3 numbers, any code (e4m3.h), divided by 256.
+LLM_SIMD Floats LoadE4M3Of256th(const uint8_t* p) {
+  Floats r;
+  LLM_LANES r.v[i] = HalfToFloat(static_cast<uint16_t>((p[i] & 0x7f) << 7 | (p[i] & 0x80) << 8));
+  return r;
+}
 // The low half of each lane as an f16.
 LLM_SIMD Floats HalvesOf(Words a) {
   Floats r;

@@ -110,6 +110,33 @@ struct DecodeQuants {
   }
 };
 
+// Floats in groups (tile_floats.h).
+template <typename Format>
+struct DecodeFloats {
+  LLM_SIMD void Decode(const LinearTask& task, TilePlace from, TilePlace ahead, int steps,
+                       float* panel) {
+    const uint8_t* scales_of_tile = from.tile + task.scales_offset;
+    for (int g = 0; g < steps / kTileGroup; ++g) {
+      const int64_t group = from.step / kTileGroup + g;
+      PrefetchGroup(ahead.tile, task.scales_offset, ahead.step / kTileGroup + g);
+      const uint8_t* quants = from.tile + group * Format::kGroupBytes;
+      float* out = panel + g * kTileGroup * kPackTileRows;
+      for (int row = 0; row < kPackTileRows; row += kLanes) {
+        Format::Decode(quants, scales_of_tile, group, row, out + row);
+      }
+    }
+  }
+
+  LLM_SIMD void PrefetchGroup(const uint8_t* tile, int64_t scales_offset, int64_t group) {
+    for (int i = 0; i < Format::kGroupBytes; i += 64)
+      __builtin_prefetch(tile + group * Format::kGroupBytes + i);
+    if constexpr (Format::kBytes > 0) {
+      constexpr int kGroups = Format::kCols / kTileGroup;
+      __builtin_prefetch(tile + scales_offset + group / kGroups * Format::kBytes);
+    }
+  }
+};
+
 }  // namespace
 
 LinearTaskFn LinearF32(WeightFormat format) {
@@ -125,6 +152,11 @@ LinearTaskFn LinearF32(WeightFormat format) {
     return RunSource<Panel<DecodeQuants<TileFormat<__VA_ARGS__>>>>;
 #include "kernels/cpu/tile_formats.def"
 #undef LLM_TILE_FORMAT
+#define LLM_FLOAT_TILE_FORMAT(name, reader) \
+  case WeightFormat::k##name:               \
+    return RunSource<Panel<DecodeFloats<reader>>>;
+#include "kernels/cpu/tile_floats.def"
+#undef LLM_FLOAT_TILE_FORMAT
   }
   return nullptr;
 }

@@ -151,6 +151,50 @@ inline void Put(const TileLane& lane, int64_t index, const TQ1_0& block) {
   lane.PutHalf(index * kHalfRow, block.scale);
 }
 
+template <int kBits, typename Block>
+void PutZeroed(const TileLane& lane, int64_t index, const Block& block) {
+  PutGroups<kBits>(lane, index, block);
+  const int64_t scales = index * generic::HalfScalesAndZeros::kBytes;
+  lane.PutHalf(scales, block.Scale());
+  lane.PutByte(scales + kHalfRow, 0, block.zero);
+}
+inline void Put(const TileLane& lane, int64_t index, const Q4_Z& block) {
+  PutZeroed<4>(lane, index, block);
+}
+inline void Put(const TileLane& lane, int64_t index, const Q8_Z& block) {
+  PutZeroed<8>(lane, index, block);
+}
+
+inline void Put(const TileLane& lane, int64_t index, const NVFP4_F32& block) {
+  PutGroups<4>(lane, index, block);
+  const int64_t scales = index * generic::ScaledFp8Scales::kBytes;
+  for (int g = 0; g < 4; ++g) lane.PutByte(scales, g, block.ScaleCode(g));
+  lane.PutFloat(scales + 2 * generic::Fp8Scales::kBytes, block.scale);
+}
+
+// E4M3, 16 bytes a column.
+template <typename Block>
+void PutCodes(const TileLane& lane, int64_t index, const Block& block) {
+  uint8_t* to = lane.quants + index * Block::kBlockSize * kPackTileRows + lane.row;
+  for (int i = 0; i < Block::kBlockSize; ++i) to[i * kPackTileRows] = block.codes[i];
+}
+inline void Put(const TileLane& lane, int64_t index, const F8_E4M3& block) {
+  PutCodes(lane, index, block);
+  lane.PutFloat(index * kFloatRow, block.scale);
+}
+inline void Put(const TileLane& lane, int64_t index, const MXFP8& block) {
+  PutCodes(lane, index, block);
+  lane.PutByte(index * kPackTileRows, 0, block.exponent);
+}
+
+inline void Put(const TileLane& lane, int64_t index, const BF16_24& block) {
+  uint8_t* to = lane.quants + index * generic::HalfOfBF16::kGroupBytes + lane.row * kStepCols;
+  for (int s = 0; s < kGroupSteps; ++s, to += kStepBytes) {
+    std::memcpy(to, &block.values[2 * s], 2 * sizeof(uint16_t));
+  }
+  std::memcpy(to, block.masks, sizeof(block.masks));
+}
+
 // A float "block" is one element.
 template <typename Block>
 requires(Block::kBlockSize == 1) void Put(const TileLane& lane, int64_t index, const Block& block) {

@@ -35,6 +35,7 @@ const KernelTable& Table() {
       .quantize = Bind<kIsa, cpu::Quantize, QuantizeParams>,
       // Plain copies.
       .copy_blocks = ReferenceCopyBlocks,
+      .reorder = ReferenceReorder,
       .moe_route = ReferenceMoeRoute,
       .moe_gather = ReferenceMoeGather,
       .moe_combine = Bind<kIsa, cpu::MoeCombine, MoeCombineParams>,

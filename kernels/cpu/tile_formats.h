@@ -1,5 +1,6 @@
 // The integer weight formats as kernels read them: tile_formats.def pairs a way to read quants
-// (tile_quants.h, tile_grids.h) with one to read scales (tile_scales.h).
+// (tile_quants.h, tile_grids.h) with one to read scales (tile_scales.h). Those that hold floats:
+// tile_floats.def, tile_floats.h.
 #pragma once
 
 #include "kernels/cpu/simd.h"
@@ -14,6 +15,8 @@
 #endif
 
 #include "kernels/cpu/tile_scales.h"
+// Needs what they need.
+#include "kernels/cpu/tile_floats.h"
 
 namespace llm::LLM_CPU_ISA {
 

@@ -17,6 +17,9 @@ struct TileLane {
   void PutHalf(int64_t offset, uint16_t half) const {
     std::memcpy(scales + offset + 2 * row, &half, sizeof(half));
   }
+  void PutFloat(int64_t offset, float value) const {
+    std::memcpy(scales + offset + 4 * row, &value, sizeof(value));
+  }
   // A byte of the `index`-th 16 (one each row) after `offset`.
   void PutByte(int64_t offset, int index, int value) const {
     uint8_t* byte = scales + offset + index * kPackTileRows + row;

@@ -43,6 +43,21 @@ struct HalfScalesAndMins {
   }
 };
 
+// Q4_Z, Q8_Z: f16 scale and whole zero point. Their product is exact.
+struct HalfScalesAndZeros {
+  static constexpr int kCols = kTileGroup;
+  static constexpr int kBytes = kHalfRow + kPackTileRows;
+  static constexpr int kGroup = 32;
+  static constexpr bool kHasMin = true;
+  LLM_SIMD GroupScales Scales(const uint8_t*, const uint8_t* scales, int64_t group, int row) {
+    const uint8_t* both = scales + group * kBytes;
+    GroupScales r;
+    r.scale[0] = LoadHalves(both + 2 * row);
+    r.min[0] = NegFloats(MulFloats(r.scale[0], LoadUnsignedBytes(both + kHalfRow + row)));
+    return r;
+  }
+};
+
 // An f16 (or two) for 256 columns, then kSubBytes for each group.
 template <int kHalves, int kSubRows>
 struct SuperScales {
@@ -150,6 +165,26 @@ struct Fp8Scales {
       const Words code = LoadByteWords(scales + (2 * group + half) * kPackTileRows + row);
       r.scale[half] = MulFloats(HalvesOf(ShiftLeft(And(code, 0x7f), 7)), SetFloats(128.0f));
     }
+    return r;
+  }
+};
+
+LLM_SIMD Floats LoadFloatRow(const uint8_t* p, int row) {
+  return LoadFloats(reinterpret_cast<const float*>(p) + row, kLanes);
+}
+
+// NVFP4_F32: 64 columns of NVFP4's, then an f32 that multiplies them.
+struct ScaledFp8Scales {
+  static constexpr int kCols = 2 * kTileGroup;
+  static constexpr int kBytes = 2 * Fp8Scales::kBytes + kFloatRow;
+  static constexpr int kGroup = 16;
+  static constexpr bool kHasMin = false;
+  LLM_SIMD GroupScales Scales(const uint8_t* quants, const uint8_t* scales, int64_t group,
+                              int row) {
+    const uint8_t* block = scales + group / 2 * kBytes;
+    const Floats whole = LoadFloatRow(block + 2 * Fp8Scales::kBytes, row);
+    GroupScales r = Fp8Scales::Scales(quants, block, group % 2, row);
+    for (int half = 0; half < 2; ++half) r.scale[half] = MulFloats(r.scale[half], whole);
     return r;
   }
 };

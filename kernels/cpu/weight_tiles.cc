@@ -35,6 +35,11 @@ ShapeParts GetParts(WeightFormat format, int64_t cols) {
     return QuantParts<TileFormat<__VA_ARGS__>>(cols);
 #include "kernels/cpu/tile_formats.def"
 #undef LLM_TILE_FORMAT
+#define LLM_FLOAT_TILE_FORMAT(name, reader) \
+  case WeightFormat::k##name:               \
+    return QuantParts<reader>(cols);
+#include "kernels/cpu/tile_floats.def"
+#undef LLM_FLOAT_TILE_FORMAT
   }
   return {};
 }
@@ -73,6 +78,17 @@ void DecodeFloats(const uint8_t* tile, int lane, int64_t cols, float* out) {
   }
 }
 
+template <typename Format>
+void DecodeGroups(const TileShape& shape, const uint8_t* tile, int lane, int64_t cols, float* out) {
+  const int row = lane / kLanes * kLanes;
+  for (int64_t group = 0; group < cols / kTileGroup; ++group) {
+    float columns[kTileGroup * kPackTileRows];
+    Format::Decode(tile + group * shape.group_bytes, tile + shape.scales_offset, group, row,
+                   columns);
+    for (int k = 0; k < kTileGroup; ++k) *out++ = columns[k * kPackTileRows + lane - row];
+  }
+}
+
 float Same(float x) { return x; }
 
 void DecodeLane(WeightFormat format, const TileShape& shape, const uint8_t* tile, int lane,
@@ -89,6 +105,11 @@ void DecodeLane(WeightFormat format, const TileShape& shape, const uint8_t* tile
     return DecodeQuants<TileFormat<__VA_ARGS__>>(shape, tile, lane, cols, out);
 #include "kernels/cpu/tile_formats.def"
 #undef LLM_TILE_FORMAT
+#define LLM_FLOAT_TILE_FORMAT(name, reader) \
+  case WeightFormat::k##name:               \
+    return DecodeGroups<reader>(shape, tile, lane, cols, out);
+#include "kernels/cpu/tile_floats.def"
+#undef LLM_FLOAT_TILE_FORMAT
   }
 }
 

@@ -22,6 +22,7 @@ absl::Status ReferenceRowStats(const RowStatsParams& params, const Stream& strea
 absl::Status ReferenceSoftCap(const SoftCapParams& params, const Stream& stream);
 absl::Status ReferenceQuantize(const QuantizeParams& params, const Stream& stream);
 absl::Status ReferenceCopyBlocks(const CopyBlocksParams& params, const Stream& stream);
+absl::Status ReferenceReorder(const ReorderParams& params, const Stream& stream);
 absl::Status ReferenceMoeRoute(const MoeRouteParams& params, const Stream& stream);
 absl::Status ReferenceMoeGather(const MoeGatherParams& params, const Stream& stream);
 absl::Status ReferenceMoeCombine(const MoeCombineParams& params, const Stream& stream);

@@ -28,6 +28,17 @@ absl::Status ReferenceCopyBlocks(const CopyBlocksParams& params, const Stream& s
   return absl::OkStatus();
 }
 
+absl::Status ReferenceReorder(const ReorderParams& params, const Stream& stream) {
+  const ReorderParams& p = params;
+  LLM_RETURN_IF_ERROR(CheckReorder(p));
+  RunTasks(stream, p.rows, [&](int64_t row, int /*worker*/) {
+    const float* from = p.from + row * p.cols;
+    float* to = p.to + row * p.cols;
+    for (int64_t i = 0; i < p.cols; ++i) to[i] = from[static_cast<int64_t>(p.order[i])];
+  });
+  return absl::OkStatus();
+}
+
 absl::Status ReferenceQuantize(const QuantizeParams& params, const Stream& stream) {
   LLM_RETURN_IF_ERROR(CheckQuantize(params));
   Activations output = params.activations;

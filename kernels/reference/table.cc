@@ -21,6 +21,7 @@ const KernelTable& ReferenceKernels() {
       .soft_cap = ReferenceSoftCap,
       .quantize = ReferenceQuantize,
       .copy_blocks = ReferenceCopyBlocks,
+      .reorder = ReferenceReorder,
       .moe_route = ReferenceMoeRoute,
       .moe_gather = ReferenceMoeGather,
       .moe_combine = ReferenceMoeCombine,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "gtest/gtest.h"
 #include "kernels/quant/all_formats.h"
@@ -20,16 +21,22 @@ void SetElement(F32* element, float value) { element->value = value; }
 void SetElement(F16* element, float value) { element->value = F32ToF16(value); }
 void SetElement(BF16* element, float value) { element->value = F32ToBF16(value); }
 
-// Any bytes are legal quants and group scales; only the f16 numbers, and exponents, need a
-// plausible size.
+// Any bytes are legal quants and group scales; only the floats, and exponents, need a plausible
+// size.
 template <typename Block>
 void SetScales(Block* block, std::mt19937* random) {
   if constexpr (requires { block->exponent; })
     block->exponent = static_cast<uint8_t>(118 + (*random)() % 4);
   if constexpr (requires { block->SetScale(uint16_t{}); }) {
     block->SetScale(RandomHalf(random));
-  } else if constexpr (requires { block->scale; }) {
-    block->scale = RandomHalf(random);
+  } else if constexpr (std::is_same_v<Block, BF16_24>) {
+    for (uint16_t& value : block->values)
+      value = F32ToBF16(std::normal_distribution<float>(0, 0.05f)(*random));
+  } else if constexpr (requires(float scale) { scale = block->scale; }) {
+    const uint16_t scale = RandomHalf(random);
+    constexpr bool kIsFloat = std::is_same_v<decltype(block->scale), float>;
+    if constexpr (kIsFloat) block->scale = F16ToF32(scale);
+    if constexpr (!kIsFloat) block->scale = scale;
   }
   if constexpr (requires { block->min; }) block->min = RandomHalf(random);
   if constexpr (requires { block->min_scale; }) block->min_scale = RandomHalf(random);

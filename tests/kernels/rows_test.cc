@@ -1,5 +1,7 @@
-// copy_blocks, quantize, soft_cap: every backend against the reference.
+// copy_blocks, reorder, quantize, soft_cap: every backend against the reference.
 #include "kernels/rows.h"
+
+#include <cmath>
 
 #include "tests/kernels/kernel_test_util.h"
 
@@ -28,6 +30,20 @@ TEST_P(RowsTest, CopiesBlocksFromAnyPlaceToAnyPlace) {
   EXPECT_EQ(to, (std::vector<float>{0, 0, -1, 0, 0, -1, 0, 0, -1, 0, 0, -1}));
   params.to = nullptr;
   EXPECT_EQ(kernels().copy_blocks(params, {}).code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_P(RowsTest, ReordersColumnsAndRefusesOnesThatAreNotThere) {
+  const std::vector<float> from = {1, 2, 3, 4, 5, 6};  // [2, 3]
+  std::vector<float> order = {2, 0, 1};
+  std::vector<float> to(6, -1.0f);
+  const ReorderParams params = {
+      .from = from.data(), .order = order.data(), .to = to.data(), .rows = 2, .cols = 3};
+  ASSERT_TRUE(kernels().reorder(params, {}).ok());
+  EXPECT_EQ(to, (std::vector<float>{3, 1, 2, 6, 4, 5}));
+  for (const float outside : {-1.0f, 3.0f, 1e30f, std::nanf("")}) {
+    order[1] = outside;
+    EXPECT_EQ(kernels().reorder(params, {}).code(), absl::StatusCode::kInvalidArgument) << outside;
+  }
 }
 
 TEST_P(RowsTest, QuantisesAsActivationsPrescribe) {
