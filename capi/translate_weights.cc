@@ -25,6 +25,7 @@ constexpr Choice kChoices[] = {
     {LLM_WEIGHTS_INT4_ASYM_G32, {WeightFormat::kQ4_1, 32}},
     {LLM_WEIGHTS_INT4_ASYM_G64, {WeightFormat::kQ4_1, 64}},
     {LLM_WEIGHTS_INT4_ASYM_G128, {WeightFormat::kQ4_1, 128}},
+    {LLM_WEIGHTS_FP8_E4M3, {WeightFormat::kF8_E4M3, 0}},
 };
 
 // `choice` is left alone by the default.

@@ -173,6 +173,7 @@ typedef int32_t (*llm_progress_callback)(void* user_data, uint64_t done_bytes,
 #define LLM_WEIGHTS_INT4_ASYM_G32 9 /* 5; a scale and a minimum */
 #define LLM_WEIGHTS_INT4_ASYM_G64 10
 #define LLM_WEIGHTS_INT4_ASYM_G128 11
+#define LLM_WEIGHTS_FP8_E4M3 12 /* 8.5; one scale for each output, stored with every 64 weights */
 
 #define LLM_PRUNE_NONE 0
 #define LLM_PRUNE_2_OF_4 1    /* of four inputs of an output the two smallest weights */
@@ -206,8 +207,9 @@ typedef struct llm_model_options {
                            LLM_DATA_LOSS names the tensor that differs */
   /* LLM_WEIGHTS_* for F32, F16 and BF16 weights, quantised on the loading threads with the scales
    * that leave the least error; what the file has in low bits stays as it is. Norms, biases and
-   * routers always do. LLM_INVALID_ARGUMENT: nothing is left to quantise; a pack; a row that is no
-   * multiple of 32. The model's tensors are then listed as llm_model_save_gguf writes them. */
+   * routers always do. LLM_INVALID_ARGUMENT: nothing is left to quantise; a pack; rows that are no
+   * multiple of 32, for fp8 of 64. The model's tensors are then listed as llm_model_save_gguf
+   * writes them. */
   uint32_t linear_weights;    /* default: stored */
   uint32_t expert_weights;    /* default: as linear_weights */
   uint32_t embedding_weights; /* default: stored. With a tied head, both */

@@ -68,6 +68,17 @@ void EncodeQ8_0(const WeightGroup& group, Q8_0* blocks) {
   }
 }
 
+void EncodeF8(const WeightGroup& group, F8_E4M3* blocks) {
+  const float scale = FitE4M3Scale(group);
+  for (int64_t i = 0; i < group.size; i += F8_E4M3::kBlockSize, ++blocks) {
+    blocks->scale = scale;
+    for (int k = 0; k < F8_E4M3::kBlockSize; ++k) {
+      const float quotient = group.weights[i + k] / scale;
+      blocks->codes[k] = std::isfinite(quotient) ? F32ToF8E4M3(quotient) : 0;
+    }
+  }
+}
+
 template <typename Block>
 using EncodeGroup = void (*)(const WeightGroup& group, Block* blocks);
 
@@ -105,6 +116,7 @@ bool CanEncode(WeightFormat format) {
     case WeightFormat::kQ8_0:
     case WeightFormat::kQ4_0:
     case WeightFormat::kQ4_1:
+    case WeightFormat::kF8_E4M3:
       return true;
     default:
       return false;
@@ -130,6 +142,9 @@ void EncodeRow(const Quantization& to, const float* weights, int64_t count, void
       return;
     case WeightFormat::kQ4_1:
       EncodeGroups<Q4_1, EncodeQ4_1>(weights, count, to.group, blocks);
+      return;
+    case WeightFormat::kF8_E4M3:
+      EncodeGroups<F8_E4M3, EncodeF8>(weights, count, to.group, blocks);
       return;
     default:
       LLM_DCHECK(false);

@@ -16,7 +16,8 @@ struct Quantization {
   bool operator==(const Quantization&) const = default;
 };
 
-// Whether EncodeRow writes blocks of it: F32, F16, BF16, Q8_0, Q4_0, Q4_1.
+// Whether EncodeRow writes blocks of it: F32, F16, BF16, Q8_0, Q4_0, Q4_1,
+// F8_E4M3.
 bool CanEncode(WeightFormat format);
 
 // Writes a row of `count` weights, a multiple of the format's block, as blocks, with the scales

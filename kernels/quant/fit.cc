@@ -47,14 +47,35 @@ Totals SumUp(const WeightGroup& group) {
   return {Sum(sum), Sum(squares)};
 }
 
-// Of quants round(x * inverse + shift) cut to [low, high].
-Moments Measure(const WeightGroup& group, float inverse, float shift, float low, float high) {
+// To whole numbers of [low, high].
+struct ToInteger {
+  float low, high;
+
+  float operator()(float x) const { return (std::min(std::max(x, low), high) + kMagic) - kMagic; }
+};
+
+// To a float of 4 significant bits, or a multiple of 2^-9 below 2^-6.
+struct ToE4M3 {
+  float operator()(float x) const {
+    constexpr float kLargest = 448, kSmallestNormal = 0x1p-6f;
+    constexpr float kSplit = 0x1p20f + 1;              // keeps 24 - 20 bits (Veltkamp)
+    constexpr float kSubnormal = 0x1.8p23f * 0x1p-9f;  // as kMagic, for 2^-9
+    const float cut = std::min(std::max(x, -kLargest), kLargest);
+    const float scaled = cut * kSplit;
+    const float normal = scaled - (scaled - cut);
+    const float subnormal = (cut + kSubnormal) - kSubnormal;
+    return std::fabs(cut) < kSmallestNormal ? subnormal : normal;
+  }
+};
+
+// Of quants round(x * inverse + shift).
+template <typename Round>
+Moments Measure(const WeightGroup& group, float inverse, float shift, Round round) {
   float sum[kLanes] = {}, squares[kLanes] = {}, products[kLanes] = {};
   for (int64_t i = 0; i < group.size; i += kLanes) {
     for (int l = 0; l < kLanes; ++l) {
       const float x = group.weights[i + l];
-      const float cut = std::min(std::max(x * inverse + shift, low), high);
-      const float q = (cut + kMagic) - kMagic;
+      const float q = round(x * inverse + shift);
       sum[l] += q;
       squares[l] += q * q;
       products[l] += q * x;
@@ -82,15 +103,15 @@ Range RangeOf(const WeightGroup& group) {
 
 float AsHalf(double value) { return F16ToF32(F32ToF16(static_cast<float>(value))); }
 
+template <typename Round>
 class ScaleSearch {
  public:
-  ScaleSearch(const WeightGroup& group, int low, int high)
-      : group_(group), low_(static_cast<float>(low)), high_(static_cast<float>(high)) {}
+  ScaleSearch(const WeightGroup& group, Round round) : group_(group), round_(round) {}
 
   // Whether quants by `scale` give the best regression until now.
   bool Try(double scale) {
     if (!(std::fabs(scale) > kSmallest)) return false;
-    const Moments m = Measure(group_, static_cast<float>(1 / scale), 0, low_, high_);
+    const Moments m = Measure(group_, static_cast<float>(1 / scale), 0, round_);
     if (!(m.qq > 0)) return false;
     const double gain = m.qx * m.qx / m.qq;  // of the squares, what the regression explains
     if (!(gain > best_gain_)) return false;
@@ -106,7 +127,7 @@ class ScaleSearch {
 
  private:
   const WeightGroup& group_;
-  const float low_, high_;
+  const Round round_;
   double best_gain_ = 0;
   double scale_ = 0;
 };
@@ -118,8 +139,8 @@ class AffineSearch {
   bool Try(double scale, double min) {
     if (!(scale > kSmallest)) return false;
     const double inverse = 1 / scale;
-    const Moments m =
-        Measure(group_, static_cast<float>(inverse), static_cast<float>(-min * inverse), 0, kHigh);
+    const Moments m = Measure(group_, static_cast<float>(inverse),
+                              static_cast<float>(-min * inverse), ToInteger{0, kHigh});
     const double determinant = size_ * m.qq - m.q * m.q;
     if (!(determinant > 0)) return false;
     const double new_scale = (size_ * m.qx - m.q * totals_.x) / determinant;
@@ -154,7 +175,7 @@ float FitScale(const WeightGroup& group, int low, int high) {
   const Range range = RangeOf(group);
   if (!range.usable) return std::numeric_limits<float>::quiet_NaN();
   const double largest = std::max(-double{range.min}, double{range.max});
-  ScaleSearch search(group, low, high);
+  ScaleSearch search(group, ToInteger{static_cast<float>(low), static_cast<float>(high)});
   // From scales that cut the largest weight to some that have room beyond it; with many quants to
   // go round, cutting much never pays. The side of the largest gets the longer half of the quants,
   // or the shorter: signs are tried both.
@@ -170,6 +191,20 @@ float FitScale(const WeightGroup& group, int low, int high) {
   }
   search.Refine();
   return AsHalf(search.scale());
+}
+
+float FitE4M3Scale(const WeightGroup& group) {
+  const Range range = RangeOf(group);
+  if (!range.usable) return std::numeric_limits<float>::quiet_NaN();
+  const double largest = std::max(-double{range.min}, double{range.max});
+  ScaleSearch search(group, ToE4M3());
+  // Twice the scale is the same grid but for the smallest weights: one octave has all there is.
+  constexpr int kSteps = 12;
+  constexpr double kStep = 1.0594630943592953;  // 2^(1/12)
+  double scale = largest / 448;
+  for (int i = 0; i < kSteps; ++i, scale *= kStep) search.Try(scale);
+  search.Refine();
+  return static_cast<float>(search.scale());
 }
 
 AffineFit FitAffine(const WeightGroup& group) {

@@ -21,6 +21,9 @@ struct AffineFit {
 // weights are, or where f16 has no such small number; NaN when a weight is none or
 // beyond the range of f16.
 float FitScale(const WeightGroup& group, int low, int high);
+// The same for weights rounded to scale * E4M3; not negative, and a value of f32. 0 where all
+// weights are; NaN when a weight is none or beyond the range of f16.
+float FitE4M3Scale(const WeightGroup& group);
 AffineFit FitAffine(const WeightGroup& group);
 
 }  // namespace llm

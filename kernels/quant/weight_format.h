@@ -23,6 +23,9 @@ struct WeightFormatInfo {
   void (*decode)(const void* src, int64_t count, float* dst);
 };
 
+// Whether ggml has no such type: a GGUF file with it is read by this library alone.
+constexpr bool IsOwnFormat(WeightFormat format) { return static_cast<int32_t>(format) > 1000; }
+
 // Null for a ggml type id that has no row.
 const WeightFormatInfo* FindWeightFormat(int32_t ggml_type);
 const WeightFormatInfo& GetWeightFormat(WeightFormat format);

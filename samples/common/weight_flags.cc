@@ -18,7 +18,8 @@ constexpr std::pair<const char*, uint32_t> kWeights[] = {
     {"int4:128", LLM_WEIGHTS_INT4_G128},
     {"int4:32:asym", LLM_WEIGHTS_INT4_ASYM_G32},
     {"int4:64:asym", LLM_WEIGHTS_INT4_ASYM_G64},
-    {"int4:128:asym", LLM_WEIGHTS_INT4_ASYM_G128}};
+    {"int4:128:asym", LLM_WEIGHTS_INT4_ASYM_G128},
+    {"fp8", LLM_WEIGHTS_FP8_E4M3}};
 
 std::string ParseWeights(const std::string& text, uint32_t* weights) {
   std::string name = text;
@@ -57,7 +58,8 @@ void AddWeightFlags(WeightFlags* flags, FlagTable* table) {
     table->Add(name, help,
                [weights](const std::string& text) { return ParseWeights(text, weights); });
   };
-  add("--linear", "float weights of linear layers become int8, int4, int4:128, int4:32:asym, ...",
+  add("--linear",
+      "float weights of linear layers become int8, fp8, int4, int4:128, int4:32:asym, ...",
       &flags->linear);
   add("--experts", "likewise of experts; default: as --linear", &flags->experts);
   add("--embedding", "likewise; default: stored", &flags->embedding);

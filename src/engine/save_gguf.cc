@@ -35,6 +35,11 @@ absl::Status Check(const ModelFile& file, const ModelOptions& options) {
         file.name(), ": GGUF has no keys for the rules of a directory's tokenizer (",
         kSplitPatternsKey, "): write a pack, or quantise the GGUF file that a converter makes"));
   }
+  for (const TensorInfo& tensor : source->tensors()) {
+    if (!IsOwnFormat(tensor.format)) continue;
+    return absl::UnimplementedError(absl::StrCat("tensor ", tensor.name, ": GGUF has no type for ",
+                                                 TypeName(tensor), ": write a pack"));
+  }
   LLM_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
                        TokenizerFromGguf(source->metadata()));
   LLM_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(*source));

@@ -80,12 +80,12 @@ class AbiQuantizeTest : public testing::Test {
 
 TEST_F(AbiQuantizeTest, EveryConstantOpensAsPlannedWithTheFormatThatItNames) {
   const std::map<uint32_t, const char*> types = {
-      {LLM_WEIGHTS_STORED, "F32"},         {LLM_WEIGHTS_INT8, "Q8_0"},
-      {LLM_WEIGHTS_INT8_G32, "Q8_0"},      {LLM_WEIGHTS_INT8_G64, "Q8_0"},
-      {LLM_WEIGHTS_INT8_G128, "Q8_0"},     {LLM_WEIGHTS_INT4_G32, "Q4_0"},
-      {LLM_WEIGHTS_INT4_G64, "Q4_0"},      {LLM_WEIGHTS_INT4_G128, "Q4_0"},
-      {LLM_WEIGHTS_INT4_ASYM_G32, "Q4_1"}, {LLM_WEIGHTS_INT4_ASYM_G64, "Q4_1"},
-      {LLM_WEIGHTS_INT4_ASYM_G128, "Q4_1"}};
+      {LLM_WEIGHTS_STORED, "F32"},          {LLM_WEIGHTS_INT8, "Q8_0"},
+      {LLM_WEIGHTS_INT8_G32, "Q8_0"},       {LLM_WEIGHTS_INT8_G64, "Q8_0"},
+      {LLM_WEIGHTS_INT8_G128, "Q8_0"},      {LLM_WEIGHTS_INT4_G32, "Q4_0"},
+      {LLM_WEIGHTS_INT4_G64, "Q4_0"},       {LLM_WEIGHTS_INT4_G128, "Q4_0"},
+      {LLM_WEIGHTS_INT4_ASYM_G32, "Q4_1"},  {LLM_WEIGHTS_INT4_ASYM_G64, "Q4_1"},
+      {LLM_WEIGHTS_INT4_ASYM_G128, "Q4_1"}, {LLM_WEIGHTS_FP8_E4M3, "F8_E4M3"}};
   const llm_model_source source = PathSource(tiny_);
   for (const auto& [weights, type] : types) {
     SCOPED_TRACE(weights);
@@ -151,6 +151,20 @@ TEST_F(AbiQuantizeTest, AnUnquantisedGgufFileIsACopyOfTheModel) {
   const std::string path = folder_.File("tiny.gguf");
   ASSERT_EQ(SaveGguf(path), LLM_OK) << llm_last_error();
   EXPECT_EQ(ReadWhole(path), ReadWhole(tiny_));
+}
+
+TEST_F(AbiQuantizeTest, WhatGgmlHasNoTypeForGoesIntoPacksOnly) {
+  options_.linear_weights = LLM_WEIGHTS_FP8_E4M3;
+  ASSERT_EQ(Open(tiny_), LLM_OK) << llm_last_error();
+  const std::vector<float> expected = Score();
+  EXPECT_EQ(SaveGguf(folder_.File("tiny.gguf")), LLM_UNIMPLEMENTED);
+  EXPECT_THAT(llm_last_error(), HasSubstr("blk.0.attn_q.weight: GGUF has no type for F8_E4M3"));
+  const llm_model_source source = PathSource(tiny_);
+  const std::string pack = folder_.File("tiny.llmpack");
+  ASSERT_EQ(llm_model_save(&source, &options_, pack.data(), pack.size()), LLM_OK);
+  options_.linear_weights = 0;
+  ASSERT_EQ(Open(pack), LLM_OK) << llm_last_error();
+  EXPECT_EQ(Score(), expected);
 }
 
 TEST_F(AbiQuantizeTest, APackIsNeitherQuantisedNorMadeAGgufFile) {

@@ -154,6 +154,10 @@ TEST_F(QuantizeGoldenTest, Int8DivergesNoMoreThanItsReference) {
   ExpectAtMost("int8:channel", LLM_WEIGHTS_INT8, "int8_channel_sym", 1);
 }
 
+TEST_F(QuantizeGoldenTest, Fp8DivergesNoMoreThanItsReference) {
+  ExpectAtMost("fp8", LLM_WEIGHTS_FP8_E4M3, "fp8_e4m3_channel", 1);
+}
+
 TEST_F(QuantizeGoldenTest, Int4DivergesAtLeastAQuarterLessThanItsReference) {
   ExpectAtMost("int4:32", LLM_WEIGHTS_INT4_G32, "int4_g32_sym", 0.75);
 }

@@ -53,6 +53,7 @@ double ErrorOf(const std::vector<float>& row, const std::vector<float>& decoded)
 constexpr Quantization kInt8 = {WeightFormat::kQ8_0, 32};
 constexpr Quantization kInt4 = {WeightFormat::kQ4_0, 32};
 constexpr Quantization kInt4Asym = {WeightFormat::kQ4_1, 32};
+constexpr Quantization kFp8 = {WeightFormat::kF8_E4M3, 0};
 
 // The errors of 24 groups as parts of the least ones: the mean and the worst.
 struct Excess {
@@ -104,6 +105,17 @@ TEST(EncodeTest, Int8ErrsByNoMoreThanRoundingToTheLargestWeightDoes) {
   }
 }
 
+TEST(EncodeTest, Fp8ErrsByNoMoreThanScalingTheLargestWeightTo448Does) {
+  for (uint32_t seed = 0; seed < 8; ++seed) {
+    const std::vector<float> row = RandomRow(256, seed);
+    float largest = 0;
+    for (const float x : row) largest = std::max(largest, std::fabs(x));
+    std::vector<float> plain = row;
+    for (float& x : plain) x = F8E4M3ToF32(F32ToF8E4M3(x / (largest / 448))) * (largest / 448);
+    EXPECT_LE(ErrorOf(row, RoundTrip(kFp8, row)), ErrorOf(row, plain)) << seed;
+  }
+}
+
 TEST(EncodeTest, AGroupHasOneScaleAndTheLastOfARowMayBeShorter) {
   const std::vector<float> row = RandomRow(224, 2);  // 128 and 96
   const std::vector<char> blocks = Encoded({WeightFormat::kQ4_0, 128}, row);
@@ -118,15 +130,20 @@ TEST(EncodeTest, AGroupHasOneScaleAndTheLastOfARowMayBeShorter) {
 }
 
 TEST(EncodeTest, ValuesThatTheFormatHasComeBackExactly) {
-  std::vector<float> row(32);
+  std::vector<float> row(32), pair(64);
   for (int i = 0; i < 32; ++i) row[static_cast<size_t>(i)] = 0.25f * static_cast<float>(i % 16 - 8);
   EXPECT_EQ(RoundTrip(kInt4, row), row);
   EXPECT_EQ(RoundTrip(kInt4Asym, row), row);
   for (int i = 0; i < 32; ++i) row[static_cast<size_t>(i)] = 0.5f * static_cast<float>(i * 8 - 121);
   EXPECT_EQ(RoundTrip(kInt8, row), row);
+  for (int i = 0; i < 32; ++i) {
+    pair[static_cast<size_t>(i)] = std::ldexp(1.0f + 0.125f * static_cast<float>(i % 8), i / 8);
+    pair[static_cast<size_t>(i + 32)] = -pair[static_cast<size_t>(i)];
+  }
+  EXPECT_EQ(RoundTrip(kFp8, pair), pair);
   const std::vector<float> zeros(64, 0.0f);
   const std::vector<float> same(64, 0.375f);
-  for (const Quantization& to : {kInt8, kInt4, kInt4Asym}) {
+  for (const Quantization& to : {kInt8, kInt4, kInt4Asym, kFp8}) {
     EXPECT_EQ(RoundTrip(to, zeros), zeros) << GetWeightFormat(to.format).name;
   }
   EXPECT_EQ(RoundTrip(kInt4Asym, same), same);
@@ -135,7 +152,7 @@ TEST(EncodeTest, ValuesThatTheFormatHasComeBackExactly) {
 TEST(EncodeTest, ZerosOfAPrunedRowStayZero) {
   std::vector<float> row = RandomRow(256, 3);
   for (size_t i = 0; i < row.size(); i += 2) row[i] = 0;
-  for (const Quantization& to : {kInt8, kInt4}) {
+  for (const Quantization& to : {kInt8, kInt4, kFp8}) {
     const std::vector<float> decoded = RoundTrip(to, row);
     for (size_t i = 0; i < row.size(); i += 2) EXPECT_EQ(decoded[i], 0.0f) << i;
   }

@@ -41,6 +41,7 @@ pub const LLM_WEIGHTS_INT4_G128: u32 = 8;
 pub const LLM_WEIGHTS_INT4_ASYM_G32: u32 = 9;
 pub const LLM_WEIGHTS_INT4_ASYM_G64: u32 = 10;
 pub const LLM_WEIGHTS_INT4_ASYM_G128: u32 = 11;
+pub const LLM_WEIGHTS_FP8_E4M3: u32 = 12;
 pub const LLM_PRUNE_NONE: u32 = 0;
 pub const LLM_PRUNE_2_OF_4: u32 = 1;
 pub const LLM_PRUNE_MAGNITUDE: u32 = 2;

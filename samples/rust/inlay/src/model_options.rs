@@ -64,6 +64,8 @@ pub enum Weights {
     Int4AsymG64 = sys::LLM_WEIGHTS_INT4_ASYM_G64,
     /// For 128 inputs.
     Int4AsymG128 = sys::LLM_WEIGHTS_INT4_ASYM_G128,
+    /// 8 bits in floating point (E4M3) and a scale for each output.
+    Fp8E4M3 = sys::LLM_WEIGHTS_FP8_E4M3,
 }
 
 /// Which weights of linear layers become 0 before they are quantised.
