@@ -84,17 +84,7 @@ void Print(const replay::Flags& flags, size_t requests, const replay::Result& re
   real("total_p50_s", At(result.total_ns, 0.5));
   real("cost_error_p50", static_cast<double>(metrics.cost_error_p50_ppm_current) * 1e-6);
   real("cost_error_p95", static_cast<double>(metrics.cost_error_p95_ppm_current) * 1e-6);
-  // What a step takes beside the model belongs to each step.
-  const uint64_t steps = metrics.steps_total > 0 ? metrics.steps_total : 1;
-  const uint64_t beside_ns = metrics.admit_ns_total + metrics.schedule_ns_total +
-                             metrics.commit_ns_total + metrics.deliver_ns_total;
-  std::printf("\"costs\": \"%llu,%llu,%llu,%llu,%llu\"}\n",
-              static_cast<unsigned long long>(metrics.cost_fixed_ns_current +
-                                              (flags.costs.empty() ? beside_ns / steps : 0)),
-              static_cast<unsigned long long>(metrics.cost_decode_row_ns_current),
-              static_cast<unsigned long long>(metrics.cost_prefill_token_ns_current),
-              static_cast<unsigned long long>(metrics.cost_decode_key_ps_current),
-              static_cast<unsigned long long>(metrics.cost_prefill_pair_ps_current));
+  std::printf("\"costs\": \"%s\"}\n", result.costs.c_str());
 }
 
 }  // namespace

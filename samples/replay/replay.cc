@@ -9,25 +9,8 @@
 namespace replay {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 int64_t NanosecondsSince(Clock::time_point start) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
-}
-
-llm_sim_costs ParseCosts(const std::string& text) {
-  llm_sim_costs costs;
-  llm_sim_costs_init(&costs);
-  unsigned long long values[5] = {};
-  if (std::sscanf(text.c_str(), "%llu,%llu,%llu,%llu,%llu", &values[0], &values[1], &values[2],
-                  &values[3], &values[4]) != 5)
-    tools::Fail("--sim-costs: five numbers with commas between them");
-  costs.fixed_ns = values[0];
-  costs.decode_row_ns = values[1];
-  costs.prefill_token_ns = values[2];
-  costs.decode_key_ps = values[3];
-  costs.prefill_pair_ps = values[4];
-  return costs;
 }
 
 uint32_t PolicyOf(const std::string& name) {
@@ -140,6 +123,11 @@ void Session::Poll(int64_t timeout_ns, Result* result) {
       if (events[i].type == LLM_EVENT_FINISHED) TakeFinish(events[i], result);
   }
   if (!flags_.timeline.empty()) ReadSteps();
+  if (Clock::now() < next_costs_ || simulated_) return;
+  next_costs_ = Clock::now() + std::chrono::milliseconds(100);
+  llm_metrics_snapshot metrics;
+  tools::Check(engine_.GetMetrics(&metrics));
+  costs_.Add(metrics);
 }
 
 void Session::ReadSteps() {
@@ -177,6 +165,7 @@ void Session::Warm() {
     }
   }
   steps_.clear();
+  costs_ = CostLog();
 }
 
 Result Session::Run(const std::vector<TraceRequest>& trace) {
@@ -206,11 +195,13 @@ Result Session::Run(const std::vector<TraceRequest>& trace) {
   result.wall_seconds = static_cast<double>(NanosecondsSince(start)) * 1e-9;
   result.seconds =
       static_cast<double>(result.metrics.clock_ns_current - before.clock_ns_current) * 1e-9;
+  result.costs = simulated_ ? flags_.costs : costs_.Text(before, result.metrics);
   llm_metrics_snapshot& total = result.metrics;
   total.good_requests_total -= before.good_requests_total;
   total.generated_tokens_total -= before.generated_tokens_total;
   total.prompt_tokens_total -= before.prompt_tokens_total;
   total.steps_total -= before.steps_total;
+  total.preemptions_total -= before.preemptions_total;
   total.finished_requests_total -= before.finished_requests_total;
   std::sort(result.ttft_ns.begin(), result.ttft_ns.end());
   std::sort(result.total_ns.begin(), result.total_ns.end());

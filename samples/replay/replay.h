@@ -1,15 +1,19 @@
 // Replays a trace on an engine: in real time, or on the virtual clock of a simulated one.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <inlay/llm.hpp>
 #include <string>
 #include <vector>
 
 #include "common/open.h"
+#include "replay/costs.h"
 #include "replay/trace.h"
 
 namespace replay {
+
+using Clock = std::chrono::steady_clock;
 
 struct Flags {
   tools::OpenFlags open;
@@ -35,6 +39,7 @@ struct Result {
   // Ended by themselves with first token, average gap and completion in time, as stats tell.
   uint64_t good = 0;
   llm_metrics_snapshot metrics = {};
+  std::string costs;  // what steps cost
 };
 
 // The model and the engine that the flags ask for.
@@ -64,6 +69,8 @@ class Session {
   std::vector<int32_t> prompt_;
   std::vector<llm_step_record> steps_;
   llm_logit_bias end_bias_ = {};
+  CostLog costs_;
+  Clock::time_point next_costs_;
 };
 
 }  // namespace replay
