@@ -13,6 +13,9 @@ uint64_t Mix(uint64_t x) {  // SplitMix64's finaliser (Steele, Lea, Flood 2014)
   return x ^ (x >> 31);
 }
 
+// As many as a processor's cache keeps the text of: nobody reads it.
+constexpr int32_t kTokens = 256;
+
 bool Contains(const std::vector<int32_t>& ids, int32_t id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
@@ -28,7 +31,7 @@ int32_t SimRunner::TokenFor(const Sequence& sequence) const {
   }
   const uint64_t place = static_cast<uint64_t>(sequence.num_tokens());
   const uint64_t drawn = Mix(request.sampling.seed + place * 0x9e3779b97f4a7c15u);
-  int32_t id = static_cast<int32_t>(drawn % static_cast<uint64_t>(vocab_size_));
+  int32_t id = static_cast<int32_t>(drawn % static_cast<uint64_t>(std::min(vocab_size_, kTokens)));
   // As many tries as there are ids to avoid find another one, if there is any.
   for (size_t i = 0; i <= stop.end_ids.size() + stop.stop_ids.size(); ++i) {
     if (!Contains(stop.end_ids, id) && !Contains(stop.stop_ids, id)) return id;
