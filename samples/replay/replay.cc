@@ -143,13 +143,14 @@ void Session::ReadSteps() {
 void Session::WriteTimeline(int64_t origin_ns) const {
   std::FILE* file = std::fopen(flags_.timeline.c_str(), "w");
   if (file == nullptr) tools::Fail(flags_.timeline + ": cannot be written");
-  std::fprintf(file, "time_s,step_s,decodes,prefill_tokens,waiting,held,free,preemptions\n");
+  std::fprintf(file, "time_s,step_s,decodes,prefill_tokens,waiting,held,total,preemptions\n");
   for (const llm_step_record& step : steps_) {
-    std::fprintf(
-        file, "%.6f,%.6f,%u,%u,%u,%u,%u,%u\n", static_cast<double>(step.end_ns - origin_ns) * 1e-9,
-        static_cast<double>(step.end_ns - step.begin_ns) * 1e-9, step.decode_sequences,
-        step.prefill_tokens, step.waiting_prefill_sequences + step.waiting_decode_sequences,
-        step.held_blocks, step.free_blocks, step.preemptions);
+    std::fprintf(file, "%.6f,%.6f,%u,%u,%u,%u,%u,%u\n",
+                 static_cast<double>(step.end_ns - origin_ns) * 1e-9,
+                 static_cast<double>(step.end_ns - step.begin_ns) * 1e-9, step.decode_sequences,
+                 step.prefill_tokens,
+                 step.waiting_prefill_sequences + step.waiting_decode_sequences, step.held_blocks,
+                 step.held_blocks + step.free_blocks + step.cached_blocks, step.preemptions);
   }
   std::fclose(file);
 }

@@ -10,6 +10,7 @@ GOOD_SHARE = 0.9    # 1x is the largest rate at which so many requests meet all 
 KEEPS = 0.8         # of the peak goodput, at 2x
 AGREES = ("ttft_p50_s", "ttft_p99_s", "tokens_per_s", "preemptions")
 LOADS = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0)
+REAL_LOADS = (0.5, 1.0, 2.0)  # of what the simulated engine found
 ADMISSIONS = {"admission": [], "no admission": ["--keep-all"]}
 
 
@@ -33,29 +34,40 @@ def trace_flags(arguments):
     return ["--mean-prompt", 96, "--mean-output", 64, *cuts]
 
 
+def workloads(arguments):
+    """name: flags. Requests one by one at half of what the engine can do; and all at once, in too few blocks."""
+    return {"arrivals": [*trace_flags(arguments), "--hide-lengths", "--requests", 120, "--rate", arguments.rate,
+                         "--kv-tokens", 4096],
+            "burst": ["--mean-prompt", 48, "--mean-output", 96, "--most-prompt", 256, "--most-output", 256,
+                      "--hide-lengths", "--requests", 200, "--rate", 200, "--kv-tokens", 1024, "--admission", "greedy"]}
+
+
 def agreement(arguments):
-    """A small trace on the real engine, then on the simulated one with the costs that the real one has told."""
-    # Few blocks, lengths that nobody knows and no caution: some are preempted.
-    replays = Replays(arguments, [*trace_flags(arguments), "--hide-lengths", "--requests", arguments.requests,
-                                  "--rate", arguments.rate, "--kv-tokens", 2048, "--admission", "greedy"])
-    rounds = []
-    for _ in range(arguments.rounds):
-        real = replays.run()
-        rounds.append((real, replays.run(costs=real["costs"])))
+    """Small traces on the real engine, then on the simulated one with the costs that the real one has told."""
+    runs = {}
+    for turn in range(arguments.rounds):
+        for name, flags in workloads(arguments).items():
+            replays = Replays(arguments, [*flags, "--seed", turn + 1])
+            real = replays.run()
+            runs.setdefault(name, []).append((real, replays.run(costs=real["costs"])))
     rows = []
-    for key in AGREES:
-        real = statistics.median(one[key] for one, _ in rounds)
-        simulated = statistics.median(two[key] for _, two in rounds)
-        ratio = simulated / real if real else float(simulated == 0) or float("inf")
-        rows.append({"figure": key, "real": real, "simulated": simulated, "ratio": ratio,
-                     "holds": abs(ratio - 1) <= WITHIN})
-    return {"rows": rows, "rounds": rounds}
+    for name, pairs in runs.items():
+        for key in AGREES:
+            real = statistics.median(one[key] for one, _ in pairs)
+            simulated = statistics.median(two[key] for _, two in pairs)
+            if real == simulated == 0:
+                continue
+            ratio = simulated / real if real else float("inf")
+            rows.append({"workload": name, "figure": key, "real": real, "simulated": simulated, "ratio": ratio,
+                         "holds": abs(ratio - 1) <= WITHIN})
+    costs = sorted((one for one, _ in runs["arrivals"]), key=lambda run: run["ttft_p50_s"])[arguments.rounds // 2]
+    return {"rows": rows, "runs": runs, "costs": costs["costs"]}
 
 
 def agreement_table(result):
-    lines = [f"| figure | real engine | simulated | ratio (within {WITHIN:.0%}) | |", "|---|---|---|---|---|"]
+    lines = [f"| workload | figure | real engine | simulated | ratio (within {WITHIN:.0%}) | |", "|---|---|---|---|---|---|"]
     for row in result["rows"]:
-        lines.append(f"| {row['figure']} | {row['real']:.4g} | {row['simulated']:.4g} | {row['ratio']:.3f} | "
+        lines.append(f"| {row['workload']} | {row['figure']} | {row['real']:.4g} | {row['simulated']:.4g} | {row['ratio']:.3f} | "
                      f"{'' if row['holds'] else 'missed'} |")
     return "\n".join(lines)
 
@@ -115,3 +127,25 @@ def overload_table(result):
     lines += ["", f"At 2x, of the peak: {kept['admission']:.2f} with admission (>= {KEEPS}), "
                   f"{kept['no admission']:.2f} without."]
     return "\n".join(lines)
+
+
+def mixed_trace(folder):
+    """Streams of 64 + 192 tokens, and now and then a document."""
+    path = folder / "mixed.csv"
+    rows = ["6000,8" if i % 16 == 15 else "64,192" for i in range(48)]
+    path.write_text("num_prefill_tokens,num_decode_tokens\n" + "\n".join(rows) + "\n")
+    return path
+
+
+def timelines(arguments, folder):
+    """name: CSV, a line a step of the real engine."""
+    mixed = ["--trace", mixed_trace(folder), "--most-prompt", 6000, "--rate", 4, "--kv-tokens", 32768]
+    jobs = {"chunks": [*mixed, "--token-gap-ms", 50],
+            "no chunks": [*mixed, "--max-step-tokens", 6100],
+            "predict": [*workloads(arguments)["burst"], "--admission", "predict"],
+            "greedy": workloads(arguments)["burst"]}
+    paths = {}
+    for name, flags in jobs.items():
+        paths[name] = folder / f"{name.replace(' ', '-')}.csv"
+        Replays(arguments, flags).run("--timeline", paths[name])
+    return paths
