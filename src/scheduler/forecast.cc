@@ -84,7 +84,8 @@ double SchedulerImpl::ForecastChunk(const ForecastQuery& query, const Backlog& b
 }
 
 // Prefills share the steps evenly, so that a short one waits for as much of each other one as it
-// has itself; where there are too many to share, it waits for all of them.
+// has itself; where there are too many to share, it waits for all of them, as it does where there
+// is no place for it before they have theirs.
 StepWork SchedulerImpl::WorkAhead(const Backlog& backlog, int32_t own_tokens,
                                   double chunk_tokens) const {
   if (static_cast<double>(backlog.prefills.size() + 1) > std::max(1.0, chunk_tokens / kTile)) {
@@ -135,11 +136,13 @@ FirstTokenForecast SchedulerImpl::Forecast(const ForecastQuery& query) const {
   const int32_t cached = CachedTokens(*query.request);
   const StepWork own = windows_.Chunk(cached, tokens - cached);
   const double chunk = ForecastChunk(query, backlog, own);
-  StepWork ahead = WorkAhead(backlog, tokens - cached, chunk);
+  const double place_steps = StepsUntilPlace(query, backlog);
+  StepWork ahead =
+      place_steps > 0 ? backlog.all_prefills : WorkAhead(backlog, tokens - cached, chunk);
   ahead.prefill_tokens += static_cast<double>(query.tokens_ahead);
   const double own_tokens = tokens - cached;
   const double steps =
-      std::max(StepsUntilPlace(query, backlog) + Chunks(own_tokens, chunk),
+      std::max(place_steps + Chunks(own_tokens, chunk),
                Chunks(ahead.prefill_tokens + ahead.decode_rows + own_tokens, chunk));
   const double prefill_ns = query.cost.PredictNs(ahead + own) - query.cost.fixed;
   // The step that runs now is over soon.

@@ -95,7 +95,7 @@ def largest_good_rate(replays, flags, costs, seconds):
 
 def overload(arguments, costs, one_x=None, loads=LOADS, seconds=600, simulated=True):
     """Goodput against load, with and without admission. Load is a multiple of `one_x`, which is searched if unknown."""
-    replays = Replays(arguments, [*trace_flags(arguments), "--max-queued-requests", 65536])
+    replays = Replays(arguments, [*trace_flags(arguments), "--hide-lengths", "--max-queued-requests", 65536])
     flags = target_flags(arguments)
     if one_x is None:
         one_x = largest_good_rate(replays, flags, costs, seconds)
