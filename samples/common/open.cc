@@ -40,6 +40,11 @@ uint32_t KvDtype(const std::string& name) {
   return LLM_KV_DEFAULT;
 }
 
+bool SameModel(const OpenFlags& a, const OpenFlags& b) {
+  return a.model == b.model && a.kernels == b.kernels && a.map_pack == b.map_pack &&
+         a.float_activations == b.float_activations && a.threads == b.threads;
+}
+
 llm_model_options ModelOptions(const OpenFlags& flags) {
   llm_model_options options;
   llm_model_options_init(&options);
