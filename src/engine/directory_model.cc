@@ -17,6 +17,7 @@
 #include "src/loader/gguf_writer.h"
 #include "src/loader/model_directory.h"
 #include "src/loader/safetensors_set.h"
+#include "src/loader/split_gguf.h"
 #include "src/model/hub_keys.h"
 #include "src/model/hub_tensors.h"
 #include "src/model/model_config.h"
@@ -94,7 +95,7 @@ absl::StatusOr<std::unique_ptr<ModelFile>> OpenDirectory(const ModelDirectory& d
 
 absl::StatusOr<std::unique_ptr<ModelFile>> OpenModelPath(const std::string& path,
                                                          const LoaderLimits& limits) {
-  if (!IsDirectory(path)) return OpenModelFile(path);
+  if (!IsDirectory(path)) return OpenGgufParts(path, limits);
   LLM_ASSIGN_OR_RETURN(const ModelDirectory directory, ModelDirectory::Open(path));
   absl::StatusOr<std::unique_ptr<ModelFile>> file = OpenDirectory(directory, limits);
   if (!file.ok()) return At(absl::StrCat("model directory ", directory.path()), file.status());

@@ -16,7 +16,8 @@ absl::Status CheckFileKind(const Metadata& metadata) {
   const absl::StatusOr<int64_t> splits = metadata.GetInt("split.count");
   if (splits.ok() && *splits > 1) {
     return absl::UnimplementedError(
-        absl::StrCat("key split.count: a model in ", *splits, " files is not supported"));
+        absl::StrCat("key split.count: one of ", *splits,
+                     " parts: open it by its path, named as x-00001-of-00002.gguf"));
   }
   const absl::StatusOr<absl::string_view> type = metadata.GetString("general.type");
   if (type.ok() && *type != "model") {
