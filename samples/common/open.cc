@@ -41,8 +41,12 @@ uint32_t KvDtype(const std::string& name) {
 }
 
 bool SameModel(const OpenFlags& a, const OpenFlags& b) {
-  return a.model == b.model && a.kernels == b.kernels && a.map_pack == b.map_pack &&
-         a.float_activations == b.float_activations && a.threads == b.threads;
+  OpenFlags other = b;  // with the engine's flags of `a`
+  other.kv_dtype = a.kv_dtype;
+  other.block_size = a.block_size;
+  other.max_step_tokens = a.max_step_tokens;
+  other.token_gap_ms = a.token_gap_ms;
+  return a == other;
 }
 
 llm_model_options ModelOptions(const OpenFlags& flags) {
