@@ -27,7 +27,7 @@ void AddModelFlags(OpenFlags* flags, FlagTable* table) {
 }
 
 void AddEngineFlags(OpenFlags* flags, FlagTable* table) {
-  table->Add("--kv-dtype", "f16 (default), f32, bf16, fp8, int8",
+  table->Add("--kv-dtype", "f16 (default), f32, bf16, fp8, int8, int4 (experimental)",
              [flags](const std::string& name) { return ParseKvDtype(name, &flags->kv_dtype); });
   table->Add("--block-size", "tokens; default: the library's", &flags->block_size);
   table->Add("--token-gap-ms", "token_gap_target_ns; default: none", &flags->token_gap_ms);

@@ -28,11 +28,9 @@ void AddModelFlags(OpenFlags* flags, FlagTable* table);
 void AddEngineFlags(OpenFlags* flags, FlagTable* table);
 
 // The names that --kv-dtype takes, the default first.
-inline constexpr std::pair<const char*, uint32_t> kKvDtypes[] = {{"f16", LLM_KV_F16},
-                                                                 {"f32", LLM_KV_F32},
-                                                                 {"bf16", LLM_KV_BF16},
-                                                                 {"fp8", LLM_KV_FP8_E4M3},
-                                                                 {"int8", LLM_KV_INT8}};
+inline constexpr std::pair<const char*, uint32_t> kKvDtypes[] = {
+    {"f16", LLM_KV_F16},      {"f32", LLM_KV_F32},   {"bf16", LLM_KV_BF16},
+    {"fp8", LLM_KV_FP8_E4M3}, {"int8", LLM_KV_INT8}, {"int4", LLM_KV_INT4}};
 // LLM_KV_* of one of them.
 uint32_t KvDtype(const std::string& name);
 
