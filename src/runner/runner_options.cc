@@ -56,7 +56,8 @@ KvLayout MakeKvLayout(const ModelConfig& config, const RunnerOptions& options) {
   return {.dtype = options.kv_dtype,
           .block_size = options.block_size,
           .num_kv_heads = config.num_kv_heads,
-          .head_dim = config.head_dim};
+          .head_dim = config.head_dim,
+          .constant_scales = options.kv_dtype == DType::kF8E4M3 && !config.kv_scales.keys.empty()};
 }
 
 absl::StatusOr<RunnerBytes> PlanRunner(const ModelConfig& config, const KernelTable& kernels,

@@ -39,8 +39,8 @@ def rounded(values, group, most, least):
     return out
 
 
-def write_rounded(folder, most, least, group_of):
-    """The trained model with the linear layers rounded to nearest, in float32."""
+def write_model(folder, change, extra=()):
+    """The trained model with the linear layers as change(shape, floats) makes them, in float32, and with `extra` numbers."""
     for file in TRAINED.iterdir():
         if file.suffix == ".json" and "golden" not in file.name:
             shutil.copy(file, folder)
@@ -50,12 +50,16 @@ def write_rounded(folder, most, least, group_of):
     metadata = header.pop("__metadata__", {})
     for name, tensor in header.items():
         begin, end = tensor["data_offsets"]
-        values = floats_of_bf16(data[8 + size + begin:8 + size + end])
-        if "_proj" in name:
-            values = rounded(values, group_of(tensor["shape"]), most, least)
-        out.append(values.tobytes())
-        tensor |= {"dtype": "F32", "data_offsets": [offset, offset + len(out[-1])]}
+        out.append(data[8 + size + begin:8 + size + end])
+        if change and "_proj" in name:
+            out[-1] = change(tensor["shape"], floats_of_bf16(out[-1])).tobytes()
+            tensor["dtype"] = "F32"
+        tensor["data_offsets"] = [offset, offset + len(out[-1])]
         offset += len(out[-1])
+    for name, value in extra:
+        header[name] = {"dtype": "F32", "shape": [1], "data_offsets": [offset, offset + 4]}
+        out.append(struct.pack("<f", value))
+        offset += 4
     text = json.dumps(header | {"__metadata__": metadata}).encode()
     text += b" " * (-len(text) % 8)
     (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + b"".join(out))
@@ -68,7 +72,7 @@ class GoldenTest(ToolTest):
     def test_perplexity_and_divergence_are_those_of_the_float32_implementation(self):
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
-            write_rounded(folder, 7, -8, lambda shape: 32)
+            write_model(folder, lambda shape, values: rounded(values, 32, 7, -8))
             got = evaluate(TRAINED, "--windows", 24, "--float-activations", "--kv-dtypes", "f32", "--weights",
                            f"model={folder}", "--no-speed")
         text = self.golden["texts"]["jargon"]
@@ -91,6 +95,17 @@ class GoldenTest(ToolTest):
             self.assertLess(row["kl_mean"], 1e-3)
             self.assertGreater(row["top1_agreement"], 0.97)
         self.assertLess(int8["kl_mean"], fp8["kl_mean"])
+
+    def test_scales_of_the_checkpoint_cost_no_more_and_save_the_tokens_own(self):
+        scales = [(f"model.layers.{layer}.self_attn.{name}", value) for layer in range(6)
+                  for name, value in (("k_scale", 0.1), ("v_scale", 0.02))]
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            write_model(folder, None, scales)
+            fp8, int8 = evaluate(folder, "--windows", 6, "--kv-dtypes", "fp8,int8", "--no-speed")["rows"]
+        self.assertLess(fp8["kl_mean"], 1e-3)
+        self.assertGreater(fp8["sequence_gain"], 1.95)
+        self.assertLess(int8["sequence_gain"], 1.9)  # has none of them
 
 
 if __name__ == "__main__":
