@@ -51,6 +51,7 @@ class Sweep {
     table_.windows = windows.size();
     table_.context = flags.context;
     table_.length = flags.length;
+    table_.has_speed = !flags.no_speed;
     table_.memory_bytes = flags.memory_bytes;
     if (table_.memory_bytes == 0)
       table_.memory_bytes =

@@ -10,28 +10,19 @@ namespace {
 
 using tools::Format;
 
-// "-" for what was not measured.
-std::string Cell(const char* format, double value) {
-  if (!std::isfinite(value) || value == 0) return "-";
-  std::string text(64, '\0');
-  text.resize(static_cast<size_t>(std::snprintf(text.data(), text.size(), format, value)));
-  return text;
-}
-
-std::string MarkdownRow(const TableRow& row, bool is_base) {
-  const Divergence& divergence = row.divergence;
-  std::string text = "| " + row.weights + " | " + row.kv_dtype + " | " +
-                     Cell("%.2f", row.bytes_per_weight) + " | " +
-                     Cell("%.1f MiB", static_cast<double>(row.weights_bytes) / (1 << 20)) + " | " +
-                     Format("%llu", static_cast<unsigned long long>(row.sequences)) +
-                     Format(" (%.2fx)", row.sequence_gain) + " | " +
-                     Cell("%.0f", row.speed.prefill) + " | " + Cell("%.0f", row.speed.decode);
-  text += Format(" | %.4f | ", row.perplexity.Value());
-  if (is_base) return text + "base | base | " + Cell("%.1f %%", 100 * row.accuracy) + " |\n";
-  text += Format("%.2e | %.2f %% | ", divergence.MeanKl(), 100 * divergence.Top1Agreement());
-  text += Cell("%.1f %%", 100 * row.accuracy);
-  if (std::isfinite(row.picks_alike)) text += Format(" (%.1f %%)", 100 * row.picks_alike);
-  return text + " |\n";
+std::string MarkdownRow(const Table& table, const TableRow& row, bool is_base) {
+  std::string text = "| " + row.weights + " | " + row.kv_dtype +
+                     Format(" | %.2f | ", row.bytes_per_weight) + tools::Bytes(row.weights_bytes) +
+                     Format(" | %llu (%.2fx) | ", static_cast<unsigned long long>(row.sequences),
+                            row.sequence_gain);
+  if (table.has_speed) text += Format("%.0f | %.0f | ", row.speed.prefill, row.speed.decode);
+  text += Format("%.4f | ", row.perplexity.Value());
+  text += is_base ? "base | base |"
+                  : Format("%.2e | %.2f %% |", row.divergence.MeanKl(),
+                           100 * row.divergence.Top1Agreement());
+  if (table.questions == 0) return text + "\n";
+  text += Format(" %.1f %%", 100 * row.accuracy);
+  return text + (is_base ? " |\n" : Format(" (%.1f %%) |\n", 100 * row.picks_alike));
 }
 
 std::string RowJson(const TableRow& row, bool is_base) {
@@ -58,16 +49,24 @@ std::string RowJson(const TableRow& row, bool is_base) {
 }  // namespace
 
 std::string TableMarkdown(const Table& table) {
-  std::string text =
-      Format("%zu windows of %zu tokens; sequences of %llu tokens in %s; %zu questions\n\n",
-             table.windows, table.context, static_cast<unsigned long long>(table.length),
-             tools::Bytes(table.memory_bytes).c_str(), table.questions);
-  text +=
-      "| weights | KV | bytes a weight | weights | sequences (of KV f16) | prefill tok/s | "
-      "decode tok/s | perplexity | mean KL | same top-1 | choices right (as base) |\n"
-      "|---|---|---|---|---|---|---|---|---|---|---|\n";
-  text += MarkdownRow(table.base, true);
-  for (const TableRow& row : table.rows) text += MarkdownRow(row, false);
+  std::string text = Format(
+      "%zu windows of %zu tokens; sequences of %llu tokens in %s", table.windows, table.context,
+      static_cast<unsigned long long>(table.length), tools::Bytes(table.memory_bytes).c_str());
+  if (table.questions != 0) text += Format("; %zu questions", table.questions);
+  text += "\n\n| weights | KV | bytes a weight | weights in memory | sequences (of KV f16) |";
+  std::string rule = "\n|---|---|---|---|---|";
+  if (table.has_speed) {
+    text += " prefill tok/s | decode tok/s |";
+    rule += "---|---|";
+  }
+  text += " perplexity | mean KL | same top-1 |";
+  rule += "---|---|---|";
+  if (table.questions != 0) {
+    text += " choices right (as base) |";
+    rule += "---|";
+  }
+  text += rule + "\n" + MarkdownRow(table, table.base, true);
+  for (const TableRow& row : table.rows) text += MarkdownRow(table, row, false);
   return text;
 }
 

@@ -28,6 +28,7 @@ struct Table {
   size_t windows = 0, context = 0;
   uint64_t memory_bytes = 0, length = 0;  // that sequences_fit is for
   size_t questions = 0;
+  bool has_speed = false;
   TableRow base;
   std::vector<TableRow> rows;
 };

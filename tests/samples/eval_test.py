@@ -72,6 +72,8 @@ class EvalTest(ToolTest):
             got = evaluate(MODEL, ids, "--context", 40, "--kv-dtypes", "f32,fp8", "--float-activations", "--weights",
                            f"model={model}", "--choices", choices, "--markdown", markdown)
             lines = markdown.read_text().splitlines()
+            evaluate(MODEL, ids, "--context", 40, "--kv-dtypes", "f16", "--no-speed", "--markdown", markdown)
+            self.assertEqual([line.count("|") for line in markdown.read_text().splitlines()[2:]], [9] * 4)
         self.assertEqual([line.count("|") for line in lines[2:]], [12] * 7)
         self.assertEqual((got["windows"], got["context"], got["questions"]), (2, 40, 2))
         rows = got["rows"]
