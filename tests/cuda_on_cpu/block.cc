@@ -31,6 +31,7 @@ enum class Wait { kNothing, kWarp, kBlock, kExited };
 
 struct Thread {
   int number = 0;
+  Extent index;
   context::fcontext_t fiber = nullptr;
   Wait wait = Wait::kNothing;
   uint32_t mask = 0;  // of the warp operation that it waits in, or came to last
@@ -156,6 +157,9 @@ void StartBlock(const Extent& index) {
     Thread& thread = g_grid->threads[i];
     thread = Thread{};
     thread.number = static_cast<int>(i);
+    const Extent size = g_grid->shape->block;
+    const auto number = static_cast<unsigned>(i);
+    thread.index = {number % size.x, number / size.x % size.y, number / (size.x * size.y)};
     thread.fiber = context::make_fcontext(FiberStacks::Get().Top(thread.number),
                                           FiberStacks::kStackBytes, ThreadMain);
   }
@@ -230,11 +234,7 @@ Extent BlockSize() { return g_grid->shape->block; }
 Extent GridSize() { return g_grid->shape->grid; }
 std::byte* SharedMemory() { return g_grid->shared_begin; }
 
-Extent ThreadIndex() {
-  const Extent size = g_grid->shape->block;
-  const auto number = static_cast<unsigned>(g_grid->current->number);
-  return {number % size.x, number / size.x % size.y, number / (size.x * size.y)};
-}
+Extent ThreadIndex() { return g_grid->current->index; }
 
 void Fault(const std::string& message) {
   if (g_grid->fault.empty()) {

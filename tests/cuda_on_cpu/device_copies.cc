@@ -14,27 +14,27 @@ constexpr size_t kUploadBytes = size_t{1} << 20;
 DeviceCopies::DeviceCopies() {
   absl::StatusOr<StreamOwner> stream = CreateStream();
   absl::StatusOr<std::unique_ptr<StepUploads>> uploads = StepUploads::Create(kUploadBytes);
-  status_ = stream.status();
-  status_.Update(uploads.status());
-  if (!status_.ok()) return;
+  failure_ = stream.status();
+  failure_.Update(uploads.status());
+  if (!failure_.ok()) return;
   owned_stream_ = *std::move(stream);
   uploads_ = *std::move(uploads);
   stream_ = {owned_stream_.get(), uploads_.get()};
 }
 
 void* DeviceCopies::Copy(const void* host, size_t bytes, bool is_result) {
-  if (host == nullptr || bytes == 0 || !status_.ok()) return nullptr;
+  if (host == nullptr || bytes == 0 || !failure_.ok()) return nullptr;
   const auto [found, is_new] = operands_.try_emplace(host);
   Operand& operand = found->second;
   operand.is_result = operand.is_result || is_result;
   if (!is_new) return operand.memory.get();
   absl::StatusOr<DeviceMemoryOwner> memory = AllocateDevice(bytes, "operand");
-  status_ = memory.status();
-  if (!status_.ok()) return nullptr;
+  failure_ = memory.status();
+  if (!failure_.ok()) return nullptr;
   operand.memory = *std::move(memory);
   operand.bytes = bytes;
-  status_ = CudaStatus("operand", cudaMemcpyAsync(operand.memory.get(), host, bytes,
-                                                  cudaMemcpyHostToDevice, stream_.stream));
+  failure_ = CudaStatus("operand", cudaMemcpyAsync(operand.memory.get(), host, bytes,
+                                                   cudaMemcpyHostToDevice, stream_.stream));
   return operand.memory.get();
 }
 
@@ -49,7 +49,7 @@ Activations DeviceCopies::InOut(const Activations& a) {
 }
 
 absl::Status DeviceCopies::Finish(const absl::Status& op) {
-  LLM_RETURN_IF_ERROR(status_);
+  LLM_RETURN_IF_ERROR(failure_);
   LLM_RETURN_IF_ERROR(op);
   LLM_RETURN_IF_CUDA_ERROR("wait", cudaStreamSynchronize(stream_.stream));
   for (const auto& [host, operand] : operands_) {

@@ -29,7 +29,7 @@ class DeviceCopies {
   }
   Activations InOut(const Activations& a);
 
-  const absl::Status& status() const { return status_; }
+  const absl::Status& status() const { return failure_; }
   const CudaStream& stream() const { return stream_; }
 
   // `op` is what the launcher said. When all is well, waits for the device and copies back.
@@ -44,7 +44,7 @@ class DeviceCopies {
 
   void* Copy(const void* host, size_t bytes, bool is_result);
 
-  absl::Status status_;
+  absl::Status failure_;
   StreamOwner owned_stream_;
   std::unique_ptr<StepUploads> uploads_;
   CudaStream stream_;

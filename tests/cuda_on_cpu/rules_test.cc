@@ -40,14 +40,14 @@ TEST_F(RulesTest, ASyncedWarpMayExchangeThroughSharedMemory) {
   ExpectNoFault(LaunchReverse({in.get(), out.get(), 32}, true, nullptr));
   EXPECT_EQ(out.Read()[3], 28.0f);
   // Whoever comes first reads what nobody wrote, or what another lane has just written.
-  ExpectFault(LaunchReverse({in.get(), out.get(), 32}, false, nullptr), "reads shared byte");
+  ExpectFault(LaunchReverse({in.get(), out.get(), 32}, false, nullptr), "shared byte");
 }
 
 TEST_F(RulesTest, UnwrittenSharedMemoryIsFound) {
   const DeviceFloats in(Counting(32));
   const DeviceFloats out(32);
   ExpectFault(LaunchReadUnwritten({in.get(), out.get(), 32}, nullptr),
-              "thread 31: reads shared byte 124, never written");
+              "thread 31: shared byte 124 is read, never written");
 }
 
 TEST_F(RulesTest, OneElementTooManyIsFound) {
@@ -103,9 +103,9 @@ TEST_F(RulesTest, AnAsynchronousCopyArrivesWhenItIsWaitedFor) {
   const RuleArgs args = {in.get(), out.get(), 512};
   ExpectNoFault(LaunchAsyncCopy(args, AsyncFault::kNone, nullptr));
   EXPECT_EQ(out.Read(), Counting(512));
-  ExpectFault(LaunchAsyncCopy(args, AsyncFault::kNoWait, nullptr), "still copies");
-  ExpectFault(LaunchAsyncCopy(args, AsyncFault::kNoCommit, nullptr), "still copies");
-  ExpectFault(LaunchAsyncCopy(args, AsyncFault::kNoBarrier, nullptr), "reads shared byte");
+  ExpectFault(LaunchAsyncCopy(args, AsyncFault::kNoWait, nullptr), "a copy is on its way");
+  ExpectFault(LaunchAsyncCopy(args, AsyncFault::kNoCommit, nullptr), "a copy is on its way");
+  ExpectFault(LaunchAsyncCopy(args, AsyncFault::kNoBarrier, nullptr), "shared byte");
 }
 
 TEST_F(RulesTest, ShufflesTakeTheLanesOfThePtxManual) {

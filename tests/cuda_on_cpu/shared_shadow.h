@@ -40,12 +40,22 @@ class SharedShadow {
     uint32_t read_block_epoch = 0;
     uint32_t read_warp_epoch = 0;
     int copier = kNobody;
+    bool is_split = false;
   };
 
   static bool WriteIsUnordered(const Cell& cell, const Moment& now);
   static bool ReadIsUnordered(const Cell& cell, const Moment& now);
+  static const char* ReadCell(const Moment& now, Cell* cell);
+  static const char* WriteCell(const Moment& now, Cell* cell);
 
-  std::vector<Cell> cells_;
+  // Calls visit(cell) for each cell of the range until one gives a text: what is wrong there.
+  template <typename Visit>
+  std::string VisitCells(size_t begin, size_t bytes, const Visit& visit);
+  void Split(size_t word);
+
+  // A cell for four bytes as long as they are touched together, else one for each of them.
+  std::vector<Cell> words_;
+  std::vector<Cell> bytes_;  // of words that are split
 };
 
 }  // namespace llm::cuda_on_cpu
