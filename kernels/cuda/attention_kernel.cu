@@ -136,8 +136,9 @@ __device__ __forceinline__ void AddTile(const AttentionArgs& args, const Shared&
 #pragma unroll
   for (int j = 0; j < kDims; ++j) part->values[j] *= correction;
   const int head_dim = args.kv.head_dim;
+  const float scaled = weight * shared.value_scales[key];
   for (int k = begin; k < end; ++k) {
-    const float w = __shfl_sync(kAllLanes, weight, k) * shared.value_scales[k];
+    const float w = __shfl_sync(kAllLanes, scaled, k);
 #pragma unroll
     for (int j = 0; j < kDims; ++j) {
       const int d = j * kWarp + Lane();

@@ -34,11 +34,8 @@ struct Thread {
   Extent index;
   context::fcontext_t fiber = nullptr;
   Wait wait = Wait::kNothing;
-  uint32_t mask = 0;  // of the warp operation that it waits in, or came to last
-  const char* operation = "";
-  Resolve resolve = nullptr;
-  void* operand = nullptr;
-  int predicate = 0;  // of SyncThreadsOr, then its result
+  const char* operation = "";  // of its warp, that it waits in or came to last
+  int predicate = 0;           // of SyncThreadsOr, then its result
   std::vector<PendingCopy> open_copies;
   std::deque<std::vector<PendingCopy>> groups;
 
@@ -46,12 +43,27 @@ struct Thread {
   int lane() const { return number % kWarpSize; }
 };
 
+// An operation of some lanes of a warp, of which not all have come.
+struct Gathering {
+  uint32_t mask = 0;
+  uint32_t arrived = 0;
+  Resolve resolve = nullptr;
+  const char* operation = "";
+  void* operands[kWarpSize] = {};
+};
+
+struct Warp {
+  uint32_t epoch = 0;
+  uint32_t lanes = 0;  // that exist
+  std::vector<Gathering> gatherings;
+};
+
 struct Grid {
   const GridShape* shape = nullptr;
   const std::function<void()>* kernel = nullptr;
   Extent block_index;
   std::vector<Thread> threads;
-  std::vector<uint32_t> warp_epochs;
+  std::vector<Warp> warps;
   uint32_t block_epoch = 0;
   std::vector<std::byte> shared;  // its first bytes up to a multiple of 1,024 are left out
   std::byte* shared_begin = nullptr;
@@ -65,7 +77,7 @@ Grid* g_grid = nullptr;  // the one that runs; grids run one at a time
 
 Moment Now(const Thread& thread) {
   return {thread.number, g_grid->block_epoch,
-          g_grid->warp_epochs[static_cast<size_t>(thread.warp())]};
+          g_grid->warps[static_cast<size_t>(thread.warp())].epoch};
 }
 
 std::string Place(const Extent& e) { return absl::StrCat("(", e.x, ", ", e.y, ", ", e.z, ")"); }
@@ -123,7 +135,7 @@ std::string DescribeDeadlock() {
   return text;
 }
 
-void RunBlock(std::mt19937_64* random) {
+void RunBlock(std::minstd_rand* random) {
   std::vector<size_t> order(g_grid->threads.size());
   std::iota(order.begin(), order.end(), size_t{0});
   while (true) {
@@ -150,7 +162,10 @@ void RunBlock(std::mt19937_64* random) {
 void StartBlock(const Extent& index) {
   g_grid->block_index = index;
   g_grid->block_epoch = 0;
-  std::fill(g_grid->warp_epochs.begin(), g_grid->warp_epochs.end(), 0u);
+  for (size_t i = 0; i < g_grid->warps.size(); ++i) {
+    const size_t left = g_grid->threads.size() - i * kWarpSize;
+    g_grid->warps[i] = {0, left >= kWarpSize ? 0xffffffffu : (1u << left) - 1, {}};
+  }
   std::fill(g_grid->shared.begin(), g_grid->shared.end(), std::byte{0xff});
   g_grid->shadow.Reset(g_grid->shape->shared_bytes);
   for (size_t i = 0; i < g_grid->threads.size(); ++i) {
@@ -163,12 +178,6 @@ void StartBlock(const Extent& index) {
     thread.fiber = context::make_fcontext(FiberStacks::Get().Top(thread.number),
                                           FiberStacks::kStackBytes, ThreadMain);
   }
-}
-
-// Lanes of the warp that exist.
-uint32_t LanesOf(int warp) {
-  const size_t left = g_grid->threads.size() - static_cast<size_t>(warp * kWarpSize);
-  return left >= kWarpSize ? 0xffffffffu : (1u << left) - 1;
 }
 
 void CheckShared(const void* address, size_t bytes, bool is_write) {
@@ -206,13 +215,13 @@ std::string RunGrid(const GridShape& shape, uint64_t seed, const std::function<v
   grid.kernel = &kernel;
   const size_t num_threads = size_t{shape.block.x} * shape.block.y * shape.block.z;
   grid.threads.resize(num_threads);
-  grid.warp_epochs.resize((num_threads + kWarpSize - 1) / kWarpSize);
+  grid.warps.resize((num_threads + kWarpSize - 1) / kWarpSize);
   // Room behind the end, so that reads past it are known as such.
   grid.shared.resize(shape.shared_bytes + 8192);
   const auto address = reinterpret_cast<uintptr_t>(grid.shared.data());
   grid.shared_begin = grid.shared.data() + (1024 - address % 1024);
   g_grid = &grid;
-  std::mt19937_64 random(seed);
+  std::minstd_rand random(static_cast<uint32_t>(seed));
   Extent index;
   for (index.z = 0; index.z < shape.grid.z; ++index.z) {
     for (index.y = 0; index.y < shape.grid.y; ++index.y) {
@@ -253,46 +262,55 @@ int SyncThreadsOr(int predicate) {
 
 void SyncThreads() { SyncThreadsOr(0); }
 
+namespace {
+
+Gathering& FindGathering(Warp* warp, const char* name, uint32_t mask, Resolve resolve) {
+  for (Gathering& gathering : warp->gatherings) {
+    if ((gathering.mask & mask) == 0) continue;
+    if (gathering.mask != mask || gathering.resolve != resolve) {
+      Fault(absl::StrCat(name, ": lanes ", absl::Hex(gathering.arrived), " of the warp are in ",
+                         gathering.operation, gathering.mask != mask ? " with another mask" : ""));
+    }
+    return gathering;
+  }
+  warp->gatherings.push_back({mask, 0, resolve, name, {}});
+  return warp->gatherings.back();
+}
+
+}  // namespace
+
 void WarpCollective(const char* name, uint32_t mask, Resolve resolve, void* operand) {
   Thread& self = *g_grid->current;
-  const int first = self.warp() * kWarpSize;
-  if ((mask >> self.lane() & 1) == 0) Fault(absl::StrCat(name, ": the mask leaves the lane out"));
-  if ((mask & ~LanesOf(self.warp())) != 0) Fault(absl::StrCat(name, ": the mask has absent lanes"));
-  self.operation = name;
-  self.resolve = resolve;
-  self.operand = operand;
-  self.mask = mask;
-  void* operands[kWarpSize] = {};
-  operands[self.lane()] = operand;
-  for (int lane = 0; lane < kWarpSize; ++lane) {
-    if ((mask >> lane & 1) == 0 || lane == self.lane()) continue;
-    const Thread& other = g_grid->threads[static_cast<size_t>(first + lane)];
-    if (other.wait != Wait::kWarp) {  // not here yet
-      self.wait = Wait::kWarp;
-      SwitchToScheduler();
-      return;
-    }
-    if (other.mask != mask || other.resolve != resolve) {
-      Fault(absl::StrCat(name, ": thread ", other.number, " is in ", other.operation,
-                         other.mask != mask ? " with another mask" : ""));
-    }
-    operands[lane] = other.operand;
+  Warp& warp = g_grid->warps[static_cast<size_t>(self.warp())];
+  const uint32_t bit = 1u << self.lane();
+  if ((mask & bit) == 0) Fault(absl::StrCat(name, ": the mask leaves the lane out"));
+  if ((mask & ~warp.lanes) != 0) Fault(absl::StrCat(name, ": the mask has absent lanes"));
+  Gathering& gathering = FindGathering(&warp, name, mask, resolve);
+  gathering.arrived |= bit;
+  gathering.operands[self.lane()] = operand;
+  if (gathering.arrived != mask) {
+    self.operation = name;
+    self.wait = Wait::kWarp;
+    SwitchToScheduler();
+    return;
   }
-  resolve(operands, mask);
-  for (int lane = 0; lane < kWarpSize; ++lane) {
-    if ((mask >> lane & 1) != 0)
-      g_grid->threads[static_cast<size_t>(first + lane)].wait = Wait::kNothing;
+  resolve(gathering.operands, mask);
+  const auto first = static_cast<size_t>(self.warp() * kWarpSize);
+  for (size_t lane = 0; lane < kWarpSize; ++lane) {
+    if ((mask >> lane & 1) != 0) g_grid->threads[first + lane].wait = Wait::kNothing;
   }
+  gathering = warp.gatherings.back();
+  warp.gatherings.pop_back();
 }
 
 void SyncWarp(uint32_t mask) {
   // Only the whole warp counts as a barrier for the race detector: our kernels use no other.
-  const int warp = g_grid->current->warp();
-  if (mask != 0xffffffffu && mask != LanesOf(warp)) Fault("__syncwarp of a part of the warp");
+  const Warp& warp = g_grid->warps[static_cast<size_t>(g_grid->current->warp())];
+  if (mask != 0xffffffffu && mask != warp.lanes) Fault("__syncwarp of a part of the warp");
   WarpCollective(
-      "__syncwarp", LanesOf(warp),
+      "__syncwarp", warp.lanes,
       [](void* const* /*operands*/, uint32_t /*mask*/) {
-        ++g_grid->warp_epochs[static_cast<size_t>(g_grid->current->warp())];
+        ++g_grid->warps[static_cast<size_t>(g_grid->current->warp())].epoch;
       },
       nullptr);
 }
