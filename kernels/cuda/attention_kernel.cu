@@ -17,6 +17,7 @@ namespace {
 
 constexpr int kHeads = 4;  // warps of a block
 constexpr int kThreads = kHeads * kWarp;
+constexpr int kBlocks = 4;  // a multiprocessor: 128 registers a thread; left to itself ptxas spills
 constexpr int kSplit = 512;
 constexpr int kTile = kKeyTile;
 
@@ -168,7 +169,7 @@ __device__ __forceinline__ AttentionPart<kDims> AttendSplit(const AttentionArgs&
 
 // Splits of a query one after the other.
 template <int kDims>
-__global__ void __launch_bounds__(kThreads) attention_kernel(const AttentionArgs args) {
+__global__ void __launch_bounds__(kThreads, kBlocks) attention_kernel(const AttentionArgs args) {
   const Shared shared = ViewShared(args.kv.head_dim);
   const int token = static_cast<int>(blockIdx.x);
   const Query query = FindQuery(args, token, static_cast<int>(blockIdx.y));
@@ -184,7 +185,8 @@ __global__ void __launch_bounds__(kThreads) attention_kernel(const AttentionArgs
 // One split of a query, for the merge below. Blocks of splits that the query does not have end at
 // once, and leave their part as it is.
 template <int kDims>
-__global__ void __launch_bounds__(kThreads) attention_split_kernel(const AttentionArgs args) {
+__global__ void __launch_bounds__(kThreads, kBlocks)
+    attention_split_kernel(const AttentionArgs args) {
   const Shared shared = ViewShared(args.kv.head_dim);
   const int token = static_cast<int>(blockIdx.x);
   const int split = static_cast<int>(blockIdx.z);
@@ -196,7 +198,8 @@ __global__ void __launch_bounds__(kThreads) attention_split_kernel(const Attenti
 }
 
 template <int kDims>
-__global__ void __launch_bounds__(kThreads) attention_merge_kernel(const AttentionArgs args) {
+__global__ void __launch_bounds__(kThreads, kBlocks)
+    attention_merge_kernel(const AttentionArgs args) {
   const int token = static_cast<int>(blockIdx.x);
   const Query query = FindQuery(args, token, static_cast<int>(blockIdx.y));
   if (query.head < 0) return;  // a whole warp

@@ -13,6 +13,7 @@ namespace llm {
 namespace {
 
 constexpr int kThreads = 128;
+constexpr int kBlocks = 4;  // a multiprocessor: 128 registers a thread; left to itself ptxas spills
 constexpr int kOutputs = 64;
 constexpr int kRows = 16;
 constexpr int kColumns = 32;                              // of a step
@@ -43,7 +44,7 @@ __device__ __forceinline__ void LoadTiles(const LinearArgs& args, int64_t first_
   }
 }
 
-__global__ void __launch_bounds__(kThreads) linear_f32_kernel(const LinearArgs args) {
+__global__ void __launch_bounds__(kThreads, kBlocks) linear_f32_kernel(const LinearArgs args) {
   Tiles* tiles = DynamicShared<Tiles>();
   const int64_t first_output = static_cast<int64_t>(blockIdx.x) * kOutputs;
   const int64_t first_row = static_cast<int64_t>(blockIdx.y) * kRows;
