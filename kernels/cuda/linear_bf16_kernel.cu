@@ -14,6 +14,7 @@ namespace {
 
 constexpr int kWarps = 4;
 constexpr int kThreads = kWarps * kWarp;
+constexpr int kBlocks = 4;  // a multiprocessor: 128 registers a thread; left to itself ptxas spills
 constexpr int kOutputs = 16 * kWarps;
 constexpr int kColumns = 32;  // of a stage
 constexpr int kStages = 3;    // two on their way while one is multiplied
@@ -100,7 +101,7 @@ __device__ __forceinline__ void StoreSums(const LinearArgs& args, int64_t first_
 }
 
 template <int kRows>
-__global__ void __launch_bounds__(kThreads) linear_bf16_kernel(const LinearArgs args) {
+__global__ void __launch_bounds__(kThreads, kBlocks) linear_bf16_kernel(const LinearArgs args) {
   Stage<kRows>* stages = DynamicShared<Stage<kRows>>();  // [kStages]
   const int64_t first_output = static_cast<int64_t>(blockIdx.x) * kOutputs;
   const int64_t first_row = static_cast<int64_t>(blockIdx.y) * kRows;
