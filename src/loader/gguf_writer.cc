@@ -67,9 +67,9 @@ void GgufWriter::AddStrings(absl::string_view key, absl::Span<const std::string>
   for (const std::string& value : values) AppendText(value, &values_);
 }
 
-void GgufWriter::AddEncoded(uint64_t count, absl::string_view bytes) {
+void GgufWriter::CopyValues(absl::string_view values, uint64_t count) {
   num_values_ += count;
-  values_.append(bytes.data(), bytes.size());
+  values_.append(values.data(), values.size());
 }
 
 void GgufWriter::AddTensor(absl::string_view name, WeightFormat format,

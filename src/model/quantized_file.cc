@@ -132,7 +132,7 @@ class Composer {
   Composer(const WeightSource& source, const ModelFile& file)
       : file_(file), alignment_(DataAlignment(source)) {
     const MetadataBytes metadata = MetadataOf(source);
-    writer_.AddEncoded(metadata.count, metadata.bytes);
+    writer_.CopyValues(metadata.bytes, metadata.count);
   }
 
   void Keep(const TensorInfo& tensor) {

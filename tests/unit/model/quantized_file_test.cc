@@ -165,8 +165,8 @@ TEST(QuantizedFileTest, KeepsTheAlignmentThatTheFileStates) {
   }
   const absl::string_view header = before->header().bytes;
   GgufWriter writer;
-  writer.AddEncoded(before->metadata().Keys().size(),
-                    header.substr(24, header.size() - 24 - table_bytes));
+  writer.CopyValues(header.substr(24, header.size() - 24 - table_bytes),
+                    before->metadata().Keys().size());
   writer.AddInt("general.alignment", 128);
   std::string data;
   for (const TensorInfo& tensor : before->tensors()) {
