@@ -154,7 +154,7 @@ inline void Put(const TileLane& lane, int64_t index, const TQ1_0& block) {
 template <int kBits, typename Block>
 void PutZeroed(const TileLane& lane, int64_t index, const Block& block) {
   PutGroups<kBits>(lane, index, block);
-  const int64_t scales = index * generic::HalfScalesAndZeros::kBytes;
+  const int64_t scales = index * generic::HalfScalesAndZeros<0>::kBytes;
   lane.PutHalf(scales, block.Scale());
   lane.PutByte(scales + kHalfRow, 0, block.zero);
 }

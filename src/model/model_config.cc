@@ -6,6 +6,7 @@
 #include "src/base/status_macros.h"
 #include "src/model/architectures/architecture.h"
 #include "src/model/config_reader.h"
+#include "src/model/input_order.h"
 
 namespace llm {
 namespace {
@@ -109,6 +110,7 @@ absl::StatusOr<ModelConfig> ReadModelConfig(const WeightSource& source) {
   LLM_RETURN_IF_ERROR(ReadVocabSize(source, &config));
   LLM_RETURN_IF_ERROR(CheckSizes(config));
   config.tied_embeddings = source.Find(absl::StrCat(config.names.head, ".weight")) == nullptr;
+  config.input_orders = HasInputOrders(source);
   GroupLayers(&config);
   return config;
 }
