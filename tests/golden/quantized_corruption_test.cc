@@ -44,15 +44,18 @@ class Checkpoint {
   char* Bytes(const std::string& tensor) {
     return data.data() + header.at(tensor).at("data_offsets").at(0).get<size_t>();
   }
-  // What loading all of it answers.
-  absl::Status Load() const {
+  absl::StatusOr<std::unique_ptr<WeightSource>> Open() const {
     std::ofstream(path_ + "/config.json") << config.dump();
     std::ofstream file(path_ + "/model.safetensors", std::ios::binary);
     file << SafetensorsBytes(header, data);
     file.close();
     absl::StatusOr<std::unique_ptr<ModelFile>> opened = OpenModelPath(path_, {});
     if (!opened.ok()) return opened.status();
-    absl::StatusOr<std::unique_ptr<WeightSource>> source = OpenGguf(*std::move(opened), {});
+    return OpenGguf(*std::move(opened), {});
+  }
+  // What loading all of it answers.
+  absl::Status Load() const {
+    const absl::StatusOr<std::unique_ptr<WeightSource>> source = Open();
     if (!source.ok()) return source.status();
     return ModelHarness::Create(**source, {.kernels = BackendUnderTest()}).status();
   }
@@ -251,6 +254,31 @@ TEST_P(QuantizedCorruptionTest, IsNamed) {
   const absl::Status status = checkpoint.Load();
   EXPECT_EQ(status.code(), test.code) << status;
   EXPECT_THAT(std::string(status.message()), testing::HasSubstr(test.named));
+}
+
+// No golden has 8 bits with zero points.
+TEST(QuantizedCheckpointTest, ZeroPointsThatAreAllInTheMiddleGiveTheSymmetricValues) {
+  for (const auto& [name, format] : {std::pair{"gptq_int8_sym_g128", WeightFormat::kQ8_Z},
+                                     {"gptq_int4_sym_g32_descact", WeightFormat::kQ4_Z}}) {
+    Checkpoint checkpoint(name);
+    if (!checkpoint.exists()) GTEST_SKIP() << name << " is not here";
+    std::vector<float> values[2];
+    for (const bool symmetric : {true, false}) {
+      SetKey(&checkpoint, "sym", symmetric);
+      const absl::StatusOr<std::unique_ptr<WeightSource>> source = checkpoint.Open();
+      ASSERT_TRUE(source.ok()) << source.status();
+      const TensorInfo* tensor = (*source)->Find("blk.0.ffn_down.weight");
+      ASSERT_NE(tensor, nullptr);
+      EXPECT_EQ(tensor->format == format, !symmetric);
+      std::string bytes(tensor->size_bytes, '\0');
+      ASSERT_TRUE((*source)->Read(*tensor, 0, bytes.size(), bytes.data()).ok());
+      std::vector<float>& decoded = values[symmetric ? 0 : 1];
+      decoded.resize(static_cast<size_t>(tensor->shape[0] * tensor->shape[1]));
+      GetWeightFormat(tensor->format)
+          .decode(bytes.data(), static_cast<int64_t>(decoded.size()), decoded.data());
+    }
+    EXPECT_EQ(values[0], values[1]) << name;
+  }
 }
 
 std::string NameOf(const testing::TestParamInfo<Case>& param_info) { return param_info.param.name; }
