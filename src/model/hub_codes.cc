@@ -2,6 +2,7 @@
 // by that.
 #include "src/model/hub_codes.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -176,12 +177,14 @@ WordRange RangeOf(const PackedInts& ints, int64_t first, int64_t count) {
 void Unpack(const PackedInts& ints, uint32_t word, int64_t row, int64_t col, int64_t count,
             std::string* out) {
   const uint32_t mask = (1u << ints.bits) - 1;
-  for (int i = 0; i < ints.per_word(); ++i) {
-    const int field = ints.interleaved ? kAwqField[i] : i;
-    const int64_t r = ints.packs_rows ? row + i : row;
-    const int64_t c = ints.packs_rows ? col : col + i;
-    if (r < 0 || r >= count || c >= ints.cols) continue;
-    (*out)[static_cast<size_t>(r * ints.cols + c)] =
+  // Integers [begin, end) of the word exist and are asked for.
+  const int64_t begin = std::max<int64_t>(ints.packs_rows ? -row : 0, 0);
+  const int64_t left = ints.packs_rows ? count - row : ints.cols - col;
+  const int64_t end = std::min(left, ints.per_word());
+  const int64_t step = ints.packs_rows ? ints.cols : 1;
+  for (int64_t i = begin; i < end; ++i) {
+    const int64_t field = ints.interleaved ? kAwqField[i] : i;
+    (*out)[static_cast<size_t>(row * ints.cols + col + i * step)] =
         static_cast<char>(word >> (field * ints.bits) & mask);
   }
 }
