@@ -107,7 +107,7 @@ struct DecodeQuants {
       } else {
         value = MulFloats(scale, AddFloats(q, zero));
       }
-      StoreFloats(out + j * kPackTileRows, value, kLanes);
+      StoreFloats(out + j * kPackTileRows, value);
     }
   }
 };

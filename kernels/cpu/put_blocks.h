@@ -165,6 +165,11 @@ inline void Put(const TileLane& lane, int64_t index, const Q8_Z& block) {
   PutZeroed<8>(lane, index, block);
 }
 
+inline void Put(const TileLane& lane, int64_t index, const Q8_F32& block) {
+  PutGroups<8>(lane, index, block);
+  lane.PutFloat(index * kFloatRow, block.scale);
+}
+
 inline void Put(const TileLane& lane, int64_t index, const NVFP4_F32& block) {
   PutGroups<4>(lane, index, block);
   const int64_t scales = index * generic::ScaledFp8Scales::kBytes;

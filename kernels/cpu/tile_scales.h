@@ -179,8 +179,21 @@ struct Fp8Scales {
 };
 
 LLM_SIMD Floats LoadFloatRow(const uint8_t* p, int row) {
-  return LoadFloats(reinterpret_cast<const float*>(p) + row, kLanes);
+  return LoadFloats(reinterpret_cast<const float*>(p) + row);
 }
+
+// Q8_F32: an f32 for 64 columns.
+struct FloatScales {
+  static constexpr int kCols = 2 * kTileGroup;
+  static constexpr int kBytes = kFloatRow;
+  static constexpr int kGroup = 32;
+  static constexpr bool kHasMin = false;
+  LLM_SIMD GroupScales Scales(const uint8_t*, const uint8_t* scales, int64_t group, int row) {
+    GroupScales r;
+    r.scale[0] = LoadFloatRow(scales + group / 2 * kFloatRow, row);
+    return r;
+  }
+};
 
 // NVFP4_F32: 64 columns of NVFP4's, then an f32 that multiplies them.
 struct ScaledFp8Scales {

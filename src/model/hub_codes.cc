@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/quant/q8_f32.h"
 #include "src/base/math.h"
 #include "src/base/status_macros.h"
 #include "src/loader/gguf_types.h"
@@ -20,13 +21,16 @@
 namespace llm {
 namespace {
 
-constexpr int64_t kBlock = 32;  // elements of all four formats
+constexpr int64_t kBlock = 32;  // elements, but of Q8_F32
 
 // Where AWQ has output i of eight.
 constexpr int kAwqField[8] = {0, 4, 1, 5, 2, 6, 3, 7};
 
 WeightFormat FormatOf(const CodeLayout& layout) {
   const bool wide = layout.codes.bits == 8;
+  const int64_t group_size = layout.codes.cols / layout.groups;
+  const bool halves = layout.zeros.words != nullptr || group_size % Q8_F32::kBlockSize != 0;
+  if (wide && layout.scales->type == SafeType::kF32 && !halves) return WeightFormat::kQ8_F32;
   if (layout.zeros.words == nullptr) return wide ? WeightFormat::kQ8_0 : WeightFormat::kQ4_0;
   return wide ? WeightFormat::kQ8_Z : WeightFormat::kQ4_Z;
 }
@@ -36,6 +40,8 @@ class CodeRows final : public DerivedRows {
   explicit CodeRows(const CodeLayout& layout)
       : DerivedRows(RowBytes(GetWeightFormat(FormatOf(layout)), layout.codes.cols)),
         layout_(layout),
+        format_(GetWeightFormat(FormatOf(layout))),
+        wide_scales_(format_.format == WeightFormat::kQ8_F32),
         has_zeros_(layout.zeros.words != nullptr) {
     Keep(&layout_.codes.words, &codes_);
     Keep(&layout_.scales, &scales_);
@@ -46,10 +52,10 @@ class CodeRows final : public DerivedRows {
  private:
   // Of some rows.
   struct Parts {
-    std::string codes;             // [count, inputs]
-    std::string zeros;             // [count, groups], where there are any
-    std::vector<uint16_t> scales;  // [count, groups], f16
-    std::vector<int32_t> order;    // [inputs]: which one comes at a place; empty: as they are
+    std::string codes;           // [count, inputs]
+    std::string zeros;           // [count, groups], where there are any
+    std::vector<float> scales;   // [count, groups]
+    std::vector<int32_t> order;  // [inputs]: which one comes at a place; empty: as they are
   };
 
   // The layout's tensors go with the directory that is being opened.
@@ -60,11 +66,13 @@ class CodeRows final : public DerivedRows {
   }
   absl::Status ReadRows(int64_t first, int64_t count, char* dst) const override;
   absl::Status ReadZeros(int64_t first, int64_t count, std::string* zeros) const;
-  absl::Status ReadScales(int64_t first, int64_t count, std::vector<uint16_t>* scales) const;
-  absl::Status Narrow(float scale, uint16_t* half) const;
+  absl::Status ReadScales(int64_t first, int64_t count, std::vector<float>* scales) const;
+  absl::Status CheckHalf(float scale) const;
   char* WriteBlock(const Parts& parts, int64_t row, int64_t block, char* dst) const;
 
   CodeLayout layout_;
+  const WeightFormatInfo& format_;
+  const bool wide_scales_;
   const bool has_zeros_;
   SafeTensor codes_;
   SafeTensor scales_;
@@ -81,7 +89,7 @@ absl::Status CodeRows::ReadRows(int64_t first, int64_t count, char* dst) const {
     LLM_ASSIGN_OR_RETURN(parts.order, OrderOfInputs(*layout_.groups_of_inputs, layout_.groups));
   }
   for (int64_t row = 0; row < count; ++row) {
-    for (int64_t block = 0; block < layout_.codes.cols / kBlock; ++block) {
+    for (int64_t block = 0; block < layout_.codes.cols / format_.block_size; ++block) {
       dst = WriteBlock(parts, row, block, dst);
     }
   }
@@ -91,20 +99,24 @@ absl::Status CodeRows::ReadRows(int64_t first, int64_t count, char* dst) const {
 char* CodeRows::WriteBlock(const Parts& parts, int64_t row, int64_t block, char* dst) const {
   const int64_t cols = layout_.codes.cols;
   const char* codes = parts.codes.data() + row * cols;
-  uint8_t quants[kBlock];
-  for (int64_t i = 0; i < kBlock; ++i) {
-    const int64_t place = block * kBlock + i;
+  const int64_t size = format_.block_size;
+  uint8_t quants[Q8_F32::kBlockSize];
+  for (int64_t i = 0; i < size; ++i) {
+    const int64_t place = block * size + i;
     const int64_t input = parts.order.empty() ? place : parts.order[static_cast<size_t>(place)];
     quants[i] = static_cast<uint8_t>(codes[input]);
   }
-  const int64_t blocks_per_group = cols / layout_.groups / kBlock;
+  const int64_t blocks_per_group = cols / layout_.groups / size;
   const auto group = static_cast<size_t>(row * layout_.groups + block / blocks_per_group);
-  std::memcpy(dst, &parts.scales[group], sizeof(uint16_t));
-  dst += sizeof(uint16_t);
+  const float scale = parts.scales[group];
+  const uint16_t half = F32ToF16(scale);
+  const size_t scale_bytes = wide_scales_ ? sizeof(scale) : sizeof(half);
+  std::memcpy(dst, wide_scales_ ? static_cast<const void*>(&scale) : &half, scale_bytes);
+  dst += scale_bytes;
   if (has_zeros_) *dst++ = parts.zeros[group];
   if (layout_.codes.bits == 8) {
     const uint8_t flip = has_zeros_ || layout_.is_signed ? 0 : 0x80;
-    for (const uint8_t quant : quants) *dst++ = static_cast<char>(quant ^ flip);
+    for (int64_t i = 0; i < size; ++i) *dst++ = static_cast<char>(quants[i] ^ flip);
     return dst;
   }
   for (int64_t i = 0; i < kBlock / 2; ++i) {
@@ -128,8 +140,7 @@ absl::Status CodeRows::ReadZeros(int64_t first, int64_t count, std::string* zero
   return absl::OkStatus();
 }
 
-absl::Status CodeRows::ReadScales(int64_t first, int64_t count,
-                                  std::vector<uint16_t>* scales) const {
+absl::Status CodeRows::ReadScales(int64_t first, int64_t count, std::vector<float>* scales) const {
   const bool transposed = layout_.scales_transposed;
   scales->resize(static_cast<size_t>(count * layout_.groups));
   // Along rows one piece; else one for each group.
@@ -141,16 +152,16 @@ absl::Status CodeRows::ReadScales(int64_t first, int64_t count,
     LLM_RETURN_IF_ERROR(ReadFloats(*layout_.scales, at, length, &values));
     for (int64_t i = 0; i < length; ++i) {
       const int64_t to = transposed ? i * layout_.groups + piece : i;
-      LLM_RETURN_IF_ERROR(
-          Narrow(values[static_cast<size_t>(i)], &(*scales)[static_cast<size_t>(to)]));
+      const float scale = values[static_cast<size_t>(i)];
+      LLM_RETURN_IF_ERROR(CheckHalf(scale));
+      (*scales)[static_cast<size_t>(to)] = scale;
     }
   }
   return absl::OkStatus();
 }
 
-absl::Status CodeRows::Narrow(float scale, uint16_t* half) const {
-  *half = F32ToF16(scale);
-  if (F16ToF32(*half) == scale) return absl::OkStatus();
+absl::Status CodeRows::CheckHalf(float scale) const {
+  if (wide_scales_ || F16ToF32(F32ToF16(scale)) == scale) return absl::OkStatus();
   return absl::UnimplementedError(absl::StrCat("tensor ", Printable(layout_.scales->name),
                                                ": the scale ", scale, " has no exact form in f16"));
 }

@@ -1,5 +1,5 @@
 // Integer codes of a checkpoint, with a scale and perhaps a zero point for each group of inputs, as
-// blocks of Q4_0, Q8_0, Q4_Z or Q8_Z.
+// blocks of Q4_0, Q8_0, Q4_Z, Q8_Z or Q8_F32.
 #pragma once
 
 #include <cstdint>

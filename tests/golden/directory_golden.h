@@ -58,4 +58,18 @@ inline std::unique_ptr<WeightSource> OpenDirectory(const std::string& folder) {
   return source.ok() ? *std::move(source) : nullptr;
 }
 
+// A tensor as f32; empty, with a failure, where it cannot be read.
+inline std::vector<float> Decoded(const WeightSource& source, const std::string& name) {
+  const TensorInfo* tensor = source.Find(name);
+  if (tensor == nullptr) return {};
+  std::vector<char> bytes(tensor->size_bytes);
+  const absl::Status read = source.Read(*tensor, 0, bytes.size(), bytes.data());
+  EXPECT_TRUE(read.ok()) << read;
+  int64_t count = 1;
+  for (const int64_t size : tensor->shape) count *= size;
+  std::vector<float> values(static_cast<size_t>(count));
+  if (read.ok()) GetWeightFormat(tensor->format).decode(bytes.data(), count, values.data());
+  return values;
+}
+
 }  // namespace llm

@@ -35,20 +35,6 @@ constexpr const char* kCheckpoints[] = {"awq_int4_g128",
                                         "gptq_int8_sym_g128",
                                         "gptq_v2_int4_asym_g128"};
 
-// A tensor as f32; empty, with a failure, where it cannot be read.
-std::vector<float> Decoded(const WeightSource& source, const std::string& name) {
-  const TensorInfo* tensor = source.Find(name);
-  if (tensor == nullptr) return {};
-  std::vector<char> bytes(tensor->size_bytes);
-  const absl::Status read = source.Read(*tensor, 0, bytes.size(), bytes.data());
-  EXPECT_TRUE(read.ok()) << read;
-  int64_t count = 1;
-  for (const int64_t size : tensor->shape) count *= size;
-  std::vector<float> values(static_cast<size_t>(count));
-  if (read.ok()) GetWeightFormat(tensor->format).decode(bytes.data(), count, values.data());
-  return values;
-}
-
 // [rows, cols] with the inputs where the checkpoint has them.
 std::vector<float> DequantisedOf(const WeightSource& source, const std::string& stem) {
   const std::vector<float> weight = Decoded(source, stem + ".weight");
