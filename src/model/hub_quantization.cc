@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "src/loader/gguf_types.h"
 #include "src/model/hub_model.h"
+#include "src/model/kv_scales.h"
 
 namespace llm {
 namespace {
@@ -195,6 +196,7 @@ void MapQuantization(HubConfig* config, HubExtras* extras) {
   } else {
     method->map(&quantization, extras);
   }
+  MapKvCacheScheme(&quantization);
   config->Close(&quantization);
 }
 
