@@ -28,6 +28,7 @@ struct LinearOutput {
 // add, per weight group g (16 or 32 columns),
 //   scale_a[g] * (scale_w[g] * sum(q_a * q_w) + min_w[g] * sum(q_a))        (the integer sums are
 //   exact)
+// and Q4_Z, Q8_Z scale_a[g] * scale_w[g] * sum(q_a * (q_w - zero_w[g])), the sum exact.
 // With round_to_bf16, the second column of each pair before the first; the CPU backends take
 // subnormal inputs and sums for zero there, as vdpbf16ps does.
 struct LinearParams {

@@ -50,6 +50,8 @@ LLM_SIMD Floats FmaFloats(Floats a, Floats b, Floats c) { return {_mm256_fmadd_p
 LLM_SIMD Floats NegFloats(Floats a) { return {_mm256_xor_ps(a.v, _mm256_set1_ps(-0.0f))}; }
 LLM_SIMD Floats ToFloats(Words a) { return {_mm256_cvtepi32_ps(a.v)}; }
 LLM_SIMD Floats LoadFloats(const float* p, int n) { return {_mm256_maskload_ps(p, LaneMask(n))}; }
+LLM_SIMD Floats LoadFloats(const float* p) { return {_mm256_loadu_ps(p)}; }
+LLM_SIMD void StoreFloats(float* p, Floats a) { _mm256_storeu_ps(p, a.v); }
 LLM_SIMD void StoreFloats(float* p, Floats a, int n) { _mm256_maskstore_ps(p, LaneMask(n), a.v); }
 LLM_SIMD Floats LoadHalves(const uint8_t* p) {
   return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};

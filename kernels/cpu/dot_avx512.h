@@ -45,6 +45,8 @@ LLM_SIMD Floats ToFloats(Words a) { return {_mm512_cvtepi32_ps(a.v)}; }
 LLM_SIMD Floats LoadFloats(const float* p, int n) {
   return {_mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << n) - 1u), p)};
 }
+LLM_SIMD Floats LoadFloats(const float* p) { return {_mm512_loadu_ps(p)}; }
+LLM_SIMD void StoreFloats(float* p, Floats a) { _mm512_storeu_ps(p, a.v); }
 LLM_SIMD void StoreFloats(float* p, Floats a, int n) {
   _mm512_mask_storeu_ps(p, static_cast<__mmask16>((1u << n) - 1u), a.v);
 }

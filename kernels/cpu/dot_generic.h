@@ -72,6 +72,12 @@ LLM_SIMD Floats LoadFloats(const float* p, int n) {
   LLM_LANES r.v[i] = i < n ? p[i] : 0.0f;
   return r;
 }
+LLM_SIMD Floats LoadFloats(const float* p) {
+  Floats r;
+  LLM_LANES r.v[i] = p[i];
+  return r;
+}
+LLM_SIMD void StoreFloats(float* p, Floats a) { LLM_LANES p[i] = a.v[i]; }
 LLM_SIMD void StoreFloats(float* p, Floats a, int n) { LLM_LANES if (i < n) p[i] = a.v[i]; }
 LLM_SIMD Floats LoadHalves(const uint8_t* p) {
   uint16_t halves[kLanes];

@@ -100,12 +100,14 @@ struct DecodeQuants {
     for (int j = 0; j < kStepCols; ++j) {
       const Floats q = ByteOfLanes(w, j);
       Floats value;
-      if constexpr (Format::kHasMin) {
+      if constexpr (HasZeros<Format>) {
+        value = MulFloats(scale, AddFloats(AddFloats(q, zero), scales.min[half]));
+      } else if constexpr (Format::kHasMin) {
         value = FmaFloats(scale, q, scales.min[half]);
       } else {
         value = MulFloats(scale, AddFloats(q, zero));
       }
-      StoreFloats(out + j * kPackTileRows, value, kLanes);
+      StoreFloats(out + j * kPackTileRows, value);
     }
   }
 };

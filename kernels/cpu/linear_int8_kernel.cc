@@ -64,7 +64,10 @@ LLM_SIMD void AddGroup(const Bytes* w, const GroupScales& scales, const Activati
     const Floats dot = ToFloats(Dot<Format::kMaxQuant, kSteps>(
         w + half * kSteps, a.quants[r] + half * Format::kGroup, correction));
     Floats term;
-    if constexpr (Format::kHasMin) {
+    if constexpr (HasZeros<Format>) {  // exact but for the product
+      term = MulFloats(scales.scale[half],
+                       FmaFloats(scales.min[half], SetFloats(a.sum[half][r]), dot));
+    } else if constexpr (Format::kHasMin) {
       term = FmaFloats(scales.scale[half], dot,
                        MulFloats(scales.min[half], SetFloats(a.sum[half][r])));
     } else {

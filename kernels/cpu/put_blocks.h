@@ -154,7 +154,7 @@ inline void Put(const TileLane& lane, int64_t index, const TQ1_0& block) {
 template <int kBits, typename Block>
 void PutZeroed(const TileLane& lane, int64_t index, const Block& block) {
   PutGroups<kBits>(lane, index, block);
-  const int64_t scales = index * generic::HalfScalesAndZeros::kBytes;
+  const int64_t scales = index * generic::HalfScalesAndZeros<0>::kBytes;
   lane.PutHalf(scales, block.Scale());
   lane.PutByte(scales + kHalfRow, 0, block.zero);
 }
@@ -163,6 +163,11 @@ inline void Put(const TileLane& lane, int64_t index, const Q4_Z& block) {
 }
 inline void Put(const TileLane& lane, int64_t index, const Q8_Z& block) {
   PutZeroed<8>(lane, index, block);
+}
+
+inline void Put(const TileLane& lane, int64_t index, const Q8_F32& block) {
+  PutGroups<8>(lane, index, block);
+  lane.PutFloat(index * kFloatRow, block.scale);
 }
 
 inline void Put(const TileLane& lane, int64_t index, const NVFP4_F32& block) {

@@ -16,7 +16,7 @@ struct E4M3Group {
     const Floats scale_of_256th = MulFloats(scale, SetFloats(256.0f));
     for (int k = 0; k < kTileGroup; ++k) {
       const Floats value = LoadE4M3Of256th(quants + k * kPackTileRows + row);
-      StoreFloats(out + k * kPackTileRows, MulFloats(value, scale_of_256th), kLanes);
+      StoreFloats(out + k * kPackTileRows, MulFloats(value, scale_of_256th));
     }
   }
 };
@@ -66,7 +66,7 @@ struct HalfOfBF16 {
       const Words columns[kStepCols] = {first, Choose(has[0], second, first),
                                         Choose(has[3], first, second), second};
       for (int j = 0; j < kStepCols; ++j) {
-        StoreFloats(out + j * kPackTileRows, AsFloats(And(has[j], columns[j])), kLanes);
+        StoreFloats(out + j * kPackTileRows, AsFloats(And(has[j], columns[j])));
       }
     }
   }

@@ -20,7 +20,7 @@
 
 namespace llm::LLM_CPU_ISA {
 
-// `zero` 0 and a minimum, or a zero point and none.
+// `zero` 0 and a minimum, or a zero point and none, or HasZeros.
 template <int zero, typename Quants, typename ScalesType>
 struct TileFormat : Quants, ScalesType {
   static constexpr int kZero = zero;

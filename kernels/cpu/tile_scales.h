@@ -12,7 +12,7 @@ namespace llm::LLM_CPU_ISA {
 
 struct GroupScales {
   Floats scale[2];  // [1] only where kGroup is 16
-  Floats min[2];    // only where kHasMin; [1] as above
+  Floats min[2];    // only where kHasMin, or HasZeros; [1] as above
 };
 
 // One f16 for kColumns columns.
@@ -43,17 +43,26 @@ struct HalfScalesAndMins {
   }
 };
 
-// Q4_Z, Q8_Z: f16 scale and whole zero point. Their product is exact.
+// Where Scales gives, in the place of minimums, the format's zero point less the group's own, whole
+// numbers both: a weight is scale * (quant - zero + that), exactly.
+template <typename Format>
+concept HasZeros = requires {
+  Format::kZeroBytes;
+};
+
+// Q4_Z, Q8_Z (kZero 128): f16 scale and whole zero point.
+template <int kZero>
 struct HalfScalesAndZeros {
+  static constexpr int kZeroBytes = kPackTileRows;
   static constexpr int kCols = kTileGroup;
-  static constexpr int kBytes = kHalfRow + kPackTileRows;
+  static constexpr int kBytes = kHalfRow + kZeroBytes;
   static constexpr int kGroup = 32;
-  static constexpr bool kHasMin = true;
+  static constexpr bool kHasMin = false;
   LLM_SIMD GroupScales Scales(const uint8_t*, const uint8_t* scales, int64_t group, int row) {
     const uint8_t* both = scales + group * kBytes;
     GroupScales r;
     r.scale[0] = LoadHalves(both + 2 * row);
-    r.min[0] = NegFloats(MulFloats(r.scale[0], LoadUnsignedBytes(both + kHalfRow + row)));
+    r.min[0] = AddFloats(NegFloats(LoadUnsignedBytes(both + kHalfRow + row)), SetFloats(kZero));
     return r;
   }
 };
@@ -170,8 +179,21 @@ struct Fp8Scales {
 };
 
 LLM_SIMD Floats LoadFloatRow(const uint8_t* p, int row) {
-  return LoadFloats(reinterpret_cast<const float*>(p) + row, kLanes);
+  return LoadFloats(reinterpret_cast<const float*>(p) + row);
 }
+
+// Q8_F32: an f32 for 64 columns.
+struct FloatScales {
+  static constexpr int kCols = 2 * kTileGroup;
+  static constexpr int kBytes = kFloatRow;
+  static constexpr int kGroup = 32;
+  static constexpr bool kHasMin = false;
+  LLM_SIMD GroupScales Scales(const uint8_t*, const uint8_t* scales, int64_t group, int row) {
+    GroupScales r;
+    r.scale[0] = LoadFloatRow(scales + group / 2 * kFloatRow, row);
+    return r;
+  }
+};
 
 // NVFP4_F32: 64 columns of NVFP4's, then an f32 that multiplies them.
 struct ScaledFp8Scales {

@@ -58,7 +58,9 @@ void DecodeQuants(const TileShape& shape, const uint8_t* tile, int lane, int64_t
       const int half = k * (kTileGroup / Format::kGroup) / kTileGroup;
       const float scale = scales.scale[half].v[i];
       const int quant = w[k / kStepCols].v[i * kStepCols + k % kStepCols];
-      if constexpr (Format::kHasMin) {
+      if constexpr (HasZeros<Format>) {
+        *out++ = scale * (static_cast<float>(quant - Format::kZero) + scales.min[half].v[i]);
+      } else if constexpr (Format::kHasMin) {
         *out++ = scale * static_cast<float>(quant) + scales.min[half].v[i];
       } else {
         *out++ = scale * static_cast<float>(quant - Format::kZero);

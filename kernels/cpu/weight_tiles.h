@@ -22,10 +22,10 @@
 // f16 min_scale[16] (Q4_K, Q5_K, Q2_K), then for each group
 //   Q4_K, Q5_K: u8 scale[16], u8 min[16].   Q6_K: i8 scale[2][16].   IQ3_S: half a byte
 //   Q2_K: u8 (scale | min << 4)[2][16].   IQ2_XS, IQ2_S: u8 (scale | scale << 4)[16]
-// Q4_Z, Q8_Z: f16 scale[16], u8 zero[16]. NVFP4_F32, for 64 columns: NVFP4's of both groups, f32
-// scale[16].
-// or, of 8 groups, 96 bytes of 6 bits each (LoadSixBits): IQ4_XS; twice for Q3_K; IQ1_M has two of
-// 3 bits in one. weight = scale * (q - zero) + min, where min is -min_scale * min for K formats.
+// Q4_Z, Q8_Z: f16 scale[16], u8 zero[16]. Q8_F32: f32 scale[16] for 64 columns. NVFP4_F32, for 64
+// columns: NVFP4's of both groups, f32 scale[16]. or, of 8 groups, 96 bytes of 6 bits each
+// (LoadSixBits): IQ4_XS; twice for Q3_K; IQ1_M has two of 3 bits in one. weight = scale * (q -
+// zero) + min, where min is -min_scale * min for K formats.
 //
 // F8_E4M3, MXFP8: bytes [cols, 16]; scales f32[16] for 64 columns, u8 exponent[16] for 32. BF16_24,
 // for 32 columns: 8 steps of a word a row (the two values of 4 columns), then a word a row of

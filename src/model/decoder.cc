@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "kernels/checks.h"
 #include "src/base/dcheck.h"
 #include "src/base/status_macros.h"
 #include "src/base/thread_pool.h"
@@ -82,10 +83,8 @@ Decoder::Forms Decoder::ReadBy(std::initializer_list<const PackedWeight*> weight
   Forms forms;
   for (const PackedWeight* weight : weights) {
     if (weight->rows == 0) continue;  // the layer has no such weight
-    // Formats of single elements are the float ones. Blocks of the others hold 32 or 256, so that
-    // groups of 32 always fit.
-    const bool integer = GetWeightFormat(weight->format).block_size > 1;
-    if (integer && !shape_.float_activations) {
+    // Blocks of integers hold 32 or a multiple, so that groups of 32 always fit.
+    if (ReadsQuants(weight->format) && !shape_.float_activations) {
       forms.quants = true;
     } else {
       forms.values = true;
@@ -111,6 +110,26 @@ absl::Status Decoder::Forward(const Batch& batch, absl::Span<const KvLayerView> 
     update = workspace_.update;
   }
   return Head(batch, logits);
+}
+
+Decoder::Forms Decoder::Produced(const LinearWeight& reader, Forms read) {
+  return reader.order == nullptr ? read : Forms{.values = true};
+}
+
+absl::StatusOr<Activations> Decoder::InOrder(const LinearWeight& reader, const Activations& slot,
+                                             Forms read, int64_t rows) {
+  if (reader.order == nullptr) return Select(slot, read, rows);
+  Activations ordered = workspace_.ordered;
+  ordered.cols = slot.cols;
+  LLM_RETURN_IF_ERROR(kernels_.reorder({.from = slot.values,
+                                        .order = reader.order,
+                                        .to = ordered.values,
+                                        .rows = rows,
+                                        .cols = slot.cols},
+                                       Op("reorder")));
+  ordered = Select(ordered, {.values = true, .quants = read.quants}, rows);
+  if (read.quants) LLM_RETURN_IF_ERROR(kernels_.quantize({.activations = ordered}, Op("quantize")));
+  return ordered;
 }
 
 absl::Status Decoder::RopeTables(const Batch& batch) {
@@ -154,7 +173,7 @@ absl::Status Decoder::Attention(size_t layer, const Batch& batch, const KvLayerV
   const GroupBatch& group = batch.groups[static_cast<size_t>(layer_config.kv_group)];
   const auto rows = static_cast<int64_t>(batch.token_ids.size());
 
-  const Activations normed = Select(ws.normed, forms_[layer].qkv, rows);
+  const Activations normed = Select(ws.normed, Produced(weights.q, forms_[layer].qkv), rows);
   LLM_RETURN_IF_ERROR(kernels_.rms_norm({.input = update,
                                          .residual = ws.residual,
                                          .weight = weights.attention_norm,
@@ -179,7 +198,8 @@ absl::Status Decoder::Attention(size_t layer, const Batch& batch, const KvLayerV
                               .slot_mapping = group.slot_mapping,
                               .kv = kv},
                              Op("rope_kv_write")));
-  const Forms attended_forms = latent ? Forms{.values = true} : forms_[layer].o;
+  const Forms attended_forms =
+      latent ? Forms{.values = true} : Produced(weights.o, forms_[layer].o);
   const Activations attended = Select(ws.attended, attended_forms, rows);
   LLM_RETURN_IF_ERROR(kernels_.attention({.q = ws.q,
                                           .q_stride = config_.q_size(),
@@ -198,7 +218,9 @@ absl::Status Decoder::Attention(size_t layer, const Batch& batch, const KvLayerV
                                           .workspace_bytes = ws.attention_bytes},
                                          Op("attention")));
   if (latent) LLM_RETURN_IF_ERROR(LatentValues(layer, rows));
-  const Activations values = latent ? Select(ws.latent.values, forms_[layer].o, rows) : attended;
+  LLM_ASSIGN_OR_RETURN(
+      const Activations values,
+      InOrder(weights.o, latent ? ws.latent.values : ws.attended, forms_[layer].o, rows));
   const LinearOutput o[] = {To(weights.o, ws.update)};
   LLM_RETURN_IF_ERROR(kernels_.linear(LinearOf(values, o), Op("output")));
   return PostNorm(weights.post_attention_norm, rows);
@@ -207,7 +229,8 @@ absl::Status Decoder::Attention(size_t layer, const Batch& batch, const KvLayerV
 absl::Status Decoder::PlainQkv(size_t layer, int64_t rows) {
   const LayerWeights& weights = model_.weights.layers[layer];
   const DecoderWorkspace& ws = workspace_;
-  const Activations normed = Select(ws.normed, forms_[layer].qkv, rows);
+  LLM_ASSIGN_OR_RETURN(const Activations normed,
+                       InOrder(weights.q, ws.normed, forms_[layer].qkv, rows));
   const LinearOutput qkv[] = {To(weights.q, ws.q), To(weights.k, ws.k), To(weights.v, ws.v)};
   return kernels_.linear(LinearOf(normed, qkv), Op("qkv"));
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "kernels/kv_layout.h"
 #include "src/model/batch.h"
@@ -60,6 +61,11 @@ class Decoder {
   ExpertLinearParams ExpertsOf(const Activations& activations, absl::Span<const int32_t> begin,
                                absl::Span<const ExpertOutput> outputs) const;
   Forms ReadBy(std::initializer_list<const PackedWeight*> weights) const;
+  // The forms in which what `reader` reads is produced.
+  static Forms Produced(const LinearWeight& reader, Forms read);
+  // What is in `slot` as `reader` reads it: in its order.
+  absl::StatusOr<Activations> InOrder(const LinearWeight& reader, const Activations& slot,
+                                      Forms read, int64_t rows);
   absl::Status RopeTables(const Batch& batch);
   absl::Status LongropeTable(const Batch& batch, const RopeVariant& rope, float* table);
   absl::Status Attention(size_t layer, const Batch& batch, const KvLayerView& kv,

@@ -15,7 +15,8 @@ ExpertOutput ToExperts(const ExpertWeight& expert, int64_t outputs, float* out) 
 absl::Status Decoder::FeedForward(size_t layer, int64_t rows) {
   const LayerWeights& weights = model_.weights.layers[layer];
   const DecoderWorkspace& ws = workspace_;
-  const Activations normed = Select(ws.normed, forms_[layer].feed_forward, rows);
+  const Activations normed =
+      Select(ws.normed, Produced(weights.gate, forms_[layer].feed_forward), rows);
   LLM_RETURN_IF_ERROR(kernels_.rms_norm({.input = ws.update,
                                          .residual = ws.residual,
                                          .weight = weights.ffn_norm,
@@ -33,10 +34,11 @@ absl::Status Decoder::FeedForward(size_t layer, int64_t rows) {
 
 absl::Status Decoder::Gated(const GatedWeights& weights, const GatedWorkspace& workspace,
                             Forms gate_up_forms, Forms down_forms, int64_t rows) {
-  const Activations normed = Select(workspace_.normed, gate_up_forms, rows);
+  LLM_ASSIGN_OR_RETURN(const Activations normed,
+                       InOrder(weights.gate, workspace_.normed, gate_up_forms, rows));
   const LinearOutput gate_up[] = {To(weights.gate, workspace.gate), To(weights.up, workspace.up)};
   LLM_RETURN_IF_ERROR(kernels_.linear(LinearOf(normed, gate_up), Op("gate_up")));
-  const Activations gated = Select(workspace.gated, down_forms, rows);
+  const Activations gated = Select(workspace.gated, Produced(weights.down, down_forms), rows);
   LLM_RETURN_IF_ERROR(kernels_.gate({.activation = config_.activation,
                                      .gate = workspace.gate,
                                      .up = workspace.up,
@@ -44,8 +46,10 @@ absl::Status Decoder::Gated(const GatedWeights& weights, const GatedWorkspace& w
                                      .limit = config_.activation_limit,
                                      .output = gated},
                                     Op("gate")));
+  LLM_ASSIGN_OR_RETURN(const Activations read,
+                       InOrder(weights.down, workspace.gated, down_forms, rows));
   const LinearOutput down[] = {To(weights.down, workspace_.update)};
-  return kernels_.linear(LinearOf(gated, down), Op("down"));
+  return kernels_.linear(LinearOf(read, down), Op("down"));
 }
 
 absl::Status Decoder::Experts(size_t layer, int64_t rows) {

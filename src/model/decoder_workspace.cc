@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "src/base/math.h"
+
 namespace llm {
 namespace {
 
@@ -94,6 +96,11 @@ DecoderWorkspace LayOutDecoder(const ModelConfig& config, const KernelTable& ker
   workspace.residual = arena->Take<float>(tokens * hidden);
   workspace.update = arena->Take<float>(tokens * hidden);
   workspace.normed = TakeActivations(arena, tokens, hidden, shape.float_activations);
+  if (config.input_orders) {
+    const int64_t largest = std::max({hidden, int64_t{config.q_size()}, int64_t{config.ffn_size}});
+    workspace.ordered = TakeActivations(arena, tokens, RoundUp<int64_t>(largest, kActivationGroup),
+                                        shape.float_activations);
+  }
   for (size_t i = 0; i < config.ropes.size(); ++i) {
     workspace.rope_tables.push_back(arena->Take<float>(tokens * config.rope_dim));
   }

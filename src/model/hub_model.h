@@ -54,10 +54,16 @@ struct HubTensor {
 // How a checkpoint holds its linear layers in low bits.
 enum class HubQuantization {
   kNone,
-  kPacked,  // compressed-tensors: "weight_packed" of 4 or 8 bits, "weight_scale", "weight_shape"
-  kInt8,    // compressed-tensors: "weight", "weight_scale"
-  kMxfp4,   // compressed-tensors: "weight_packed", "weight_scale"
-  kGptq,    // "qweight" of 4 or 8 bits, "scales", "qzeros", "g_idx"
+  kGptq,  // "qweight" of 4 or 8 bits, "scales", "qzeros", "g_idx"
+  kAwq,   // "qweight" of 4 bits, "scales", "qzeros"
+  kF8,    // "weight", "weight_scale" or "weight_scale_inv"
+  // Of compressed-tensors only:
+  kPacked,    // "weight_packed" of 4 or 8 bits, "weight_scale", "weight_zero_point", "weight_shape"
+  kInt8,      // "weight", "weight_scale"
+  kMxfp4,     // "weight_packed", "weight_scale"
+  kMxfp8,     // "weight", "weight_scale"
+  kNvfp4,     // "weight_packed", "weight_scale", "weight_global_scale"
+  kSparse24,  // "compressed", "bitmask", "shape"
 };
 
 // A key of GGUF in the architecture's namespace, and what of the config it comes from.
@@ -76,8 +82,11 @@ struct HubExtras {
   std::map<std::string, std::string> companions;
   bool tied_embeddings = false;
   HubQuantization quantization = HubQuantization::kNone;
-  int quantized_bits = 0;   // of kPacked and kGptq
-  int zero_point_bias = 0;  // kGptq: the zero point less the stored one
+  int quantized_bits = 0;        // of kPacked and kGptq
+  bool has_zero_points = false;  // of kPacked, kGptq and kAwq; else they are all in the middle
+  int zero_point_bias = 0;       // kGptq: the zero point less the stored one
+  int64_t block_rows = 0;        // kF8: weights that share a scale; 0: a row's or all of them
+  int64_t block_cols = 0;
   int64_t num_layers = 0;
   int64_t num_drafting_layers = 0;  // behind the others; left out
   int64_t key_rows = 0;             // of a head, for kKeyRows and kValueRows

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "src/base/status_macros.h"
+#include "src/model/hub_f8.h"
 #include "src/model/hub_forms.h"
 #include "src/model/hub_quantized.h"
 
@@ -28,6 +29,21 @@ absl::StatusOr<WeightFormat> FormatOfHub(SafeType type) {
   }
 }
 
+absl::StatusOr<HubPresented> PresentDerived(WeightFormat format, std::vector<int64_t> shape,
+                                            std::shared_ptr<const DerivedBytes> derived) {
+  const WeightFormatInfo& info = GetWeightFormat(format);
+  if (shape.back() % info.block_size != 0) {
+    return absl::UnimplementedError(
+        absl::StrCat(shape.back(), " inputs are no multiple of ", info.block_size));
+  }
+  int64_t bytes = RowBytes(info, shape.back());
+  for (size_t i = 0; i + 1 < shape.size(); ++i) bytes *= shape[i];
+  HubPresented presented = {format, std::move(shape), {}};
+  presented.part.size_bytes = static_cast<uint64_t>(bytes);
+  presented.part.derived = std::move(derived);
+  return presented;
+}
+
 namespace {
 
 absl::Status WrongShape(const SafeTensor& tensor, absl::string_view wanted) {
@@ -45,16 +61,6 @@ HubPresented Whole(const SafeTensor& tensor, WeightFormat format) {
            .derived = nullptr}};
 }
 
-HubPresented Derived(WeightFormat format, std::vector<int64_t> shape,
-                     std::shared_ptr<const DerivedBytes> derived) {
-  HubPresented presented = {format, std::move(shape), {}};
-  int64_t bytes = RowBytes(GetWeightFormat(format), presented.shape.back());
-  for (size_t i = 0; i + 1 < presented.shape.size(); ++i) bytes *= presented.shape[i];
-  presented.part.size_bytes = static_cast<uint64_t>(bytes);
-  presented.part.derived = std::move(derived);
-  return presented;
-}
-
 absl::StatusOr<HubPresented> EveryOther(const SafeTensor& tensor, WeightFormat format,
                                         int64_t first) {
   if (tensor.shape.size() != 2 || tensor.shape[1] % 2 != 0) {
@@ -67,7 +73,7 @@ absl::StatusOr<HubPresented> EveryOther(const SafeTensor& tensor, WeightFormat f
                            .part_step = 0,
                            .row_step = tensor.shape[1],
                            .col_step = 2};
-  return Derived(format, {view.rows, view.cols}, ViewOf(tensor, view));
+  return PresentDerived(format, {view.rows, view.cols}, ViewOf(tensor, view));
 }
 
 absl::StatusOr<HubPresented> Transposed(const SafeTensor& tensor, WeightFormat format,
@@ -82,7 +88,7 @@ absl::StatusOr<HubPresented> Transposed(const SafeTensor& tensor, WeightFormat f
                            .part_step = tensor.shape[1] * tensor.shape[2],
                            .row_step = step,
                            .col_step = tensor.shape[2]};
-  return Derived(format, {view.parts, view.rows, view.cols}, ViewOf(tensor, view));
+  return PresentDerived(format, {view.parts, view.rows, view.cols}, ViewOf(tensor, view));
 }
 
 absl::StatusOr<HubPresented> OfHeads(const SafeTensor& tensor, WeightFormat format, bool keys,
@@ -107,7 +113,7 @@ absl::StatusOr<HubPresented> OfHeads(const SafeTensor& tensor, WeightFormat form
     view.row_step = 1;
     view.col_step = cols;
   }
-  return Derived(format, {view.parts, view.rows, view.cols}, ViewOf(tensor, view));
+  return PresentDerived(format, {view.parts, view.rows, view.cols}, ViewOf(tensor, view));
 }
 
 absl::StatusOr<HubPresented> Mxfp4(const SafeTensor& blocks, int64_t first, int64_t step,
@@ -128,14 +134,19 @@ absl::StatusOr<HubPresented> Mxfp4(const SafeTensor& blocks, int64_t first, int6
     return absl::InvalidArgumentError(
         absl::StrCat("its scales, ", name, ", are no U8 [", absl::StrJoin(wanted, ", "), "]"));
   }
-  return Derived(WeightFormat::kMXFP4, {shape[0], shape[1] / step, shape[2] * 2 * kHalfBlock},
-                 Mxfp4Rows(blocks, scales->second, first, step));
+  return PresentDerived(WeightFormat::kMXFP4,
+                        {shape[0], shape[1] / step, shape[2] * 2 * kHalfBlock},
+                        Mxfp4Rows(blocks, scales->second, first, step));
 }
 
 }  // namespace
 
 absl::StatusOr<HubPresented> PresentTensor(const SafeTensor& tensor, HubForm form,
                                            const HubExtras& extras, const SafetensorsSet& set) {
+  const bool of_heads = form == HubForm::kKeyRows || form == HubForm::kValueRows;
+  if (of_heads && tensor.type == SafeType::kF8E4M3) {
+    return PresentF8Heads(tensor, form == HubForm::kKeyRows, extras, set);
+  }
   if (form == HubForm::kQuantized) return PresentQuantized(tensor, extras, set);
   if (form == HubForm::kMxfp4) return Mxfp4(tensor, 0, 1, set);
   if (form == HubForm::kMxfp4Even) return Mxfp4(tensor, 0, 2, set);
@@ -144,7 +155,7 @@ absl::StatusOr<HubPresented> PresentTensor(const SafeTensor& tensor, HubForm for
   switch (form) {
     case HubForm::kOnePlus:
       if (tensor.shape.size() != 1) return WrongShape(tensor, "one dimension");
-      return Derived(WeightFormat::kF32, tensor.shape, OnePlus(tensor, format));
+      return PresentDerived(WeightFormat::kF32, tensor.shape, OnePlus(tensor, format));
     case HubForm::kEven:
       return EveryOther(tensor, format, 0);
     case HubForm::kOdd:

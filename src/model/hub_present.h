@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -19,7 +20,13 @@ struct HubPresented {
   WeightFormat format = WeightFormat::kF32;
   std::vector<int64_t> shape;
   FilePart part;
+  // Where columns were put into another order: which input comes at each place, f32 [cols].
+  std::shared_ptr<const DerivedBytes> order = nullptr;
 };
+
+// A tensor whose bytes are computed. UNIMPLEMENTED when its last dimension is no whole blocks.
+absl::StatusOr<HubPresented> PresentDerived(WeightFormat format, std::vector<int64_t> shape,
+                                            std::shared_ptr<const DerivedBytes> derived);
 
 // INVALID_ARGUMENT when the tensor's shape, or its scales, are not what the form says. REQUIRES:
 // not kExpert or kUnused.

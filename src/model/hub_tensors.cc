@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "src/base/status_macros.h"
 #include "src/loader/gguf_types.h"
 #include "src/model/hub_present.h"
@@ -34,14 +35,32 @@ constexpr HubTensor kSharedTensors[] = {
     {"model.layers.{}.self_attn.rotary_emb.inv_freq", nullptr, HubForm::kUnused},
 };
 
-// What may follow the name of a row; the last seven of layers in low bits.
-constexpr absl::string_view kEndings[] = {
-    "",        ".weight", ".bias",  ".qweight",      ".weight_packed",
-    ".qzeros", ".scales", ".g_idx", ".weight_scale", ".weight_shape"};
+// What may follow the name of a row; all but the first three of layers in low bits. input_scale and
+// input_global_scale are for activations, which this library holds in its own way.
+constexpr absl::string_view kEndings[] = {"",
+                                          ".weight",
+                                          ".bias",
+                                          ".qweight",
+                                          ".weight_packed",
+                                          ".compressed",
+                                          ".qzeros",
+                                          ".scales",
+                                          ".g_idx",
+                                          ".weight_scale",
+                                          ".weight_scale_inv",
+                                          ".weight_shape",
+                                          ".weight_zero_point",
+                                          ".weight_global_scale",
+                                          ".input_scale",
+                                          ".input_global_scale",
+                                          ".bitmask",
+                                          ".shape"};
 enum class Ending { kItself, kCodes, kBesideCodes };
 
 Ending Meaning(absl::string_view ending) {
-  if (ending == ".qweight" || ending == ".weight_packed") return Ending::kCodes;
+  if (ending == ".qweight" || ending == ".weight_packed" || ending == ".compressed") {
+    return Ending::kCodes;
+  }
   const bool itself = ending.empty() || ending == ".weight" || ending == ".bias";
   return itself ? Ending::kItself : Ending::kBesideCodes;
 }
@@ -83,9 +102,13 @@ class Mapper {
   std::vector<HubTensorParts> Take() { return std::move(tensors_); }
 
  private:
+  struct Expert {
+    const SafeTensor* tensor;
+    HubPresented presented;
+  };
   struct Experts {
     HubTensorParts all;
-    std::map<int, const SafeTensor*> each;
+    std::map<int, Expert> each;
   };
 
   using Rows = std::multimap<absl::string_view, const HubTensor*>;
@@ -96,7 +119,9 @@ class Mapper {
   absl::Status AddAs(const HubTensor& row, const SafeTensor& tensor, const NameShape& shape,
                      absl::string_view suffix);
   absl::Status Present(const SafeTensor& tensor, HubForm form, std::string name);
-  absl::Status AddExpert(const SafeTensor& tensor, int expert, const std::string& name);
+  void AddOrder(const HubTensorParts& weight, std::shared_ptr<const DerivedBytes> order);
+  absl::Status AddExpert(const SafeTensor& tensor, HubForm form, int expert,
+                         const std::string& name);
   absl::Status JoinExperts(Experts* experts);
   void AddVector(const std::string& name, const std::vector<float>& values);
   absl::Status CheckBias(const HubTensorParts& tensor);
@@ -120,6 +145,10 @@ std::pair<Mapper::Rows::const_iterator, Mapper::Rows::const_iterator> Mapper::Fi
         rows_.equal_range(absl::string_view(shape).substr(0, shape.size() - ending.size()));
     *suffix = ending;
     if (rows.first != rows.second) return rows;
+    if (Meaning(ending) != Ending::kBesideCodes) continue;
+    // Beside a tensor whose row says ".weight".
+    const std::string weight = absl::StrCat(absl::StripSuffix(shape, ending), ".weight");
+    if (rows_.count(weight) != 0) return rows_.equal_range(weight);
   }
   return {rows_.end(), rows_.end()};
 }
@@ -149,18 +178,25 @@ absl::Status Mapper::AddAs(const HubTensor& row, const SafeTensor& tensor, const
                            absl::string_view suffix) {
   const Ending ending = Meaning(suffix);
   if (row.form == HubForm::kUnused || ending == Ending::kBesideCodes) return absl::OkStatus();
-  const bool low_bits = extras_.quantization != HubQuantization::kNone &&
-                        (ending == Ending::kCodes || tensor.type == SafeType::kI8);
-  if (low_bits && row.form != HubForm::kPlain) {
+  const bool is_low = tensor.type == SafeType::kI8 || tensor.type == SafeType::kF8E4M3;
+  const bool low_bits =
+      extras_.quantization != HubQuantization::kNone && (ending == Ending::kCodes || is_low);
+  const bool of_heads = row.form == HubForm::kKeyRows || row.form == HubForm::kValueRows;
+  const bool may_be_low = row.form == HubForm::kPlain || row.form == HubForm::kExpert ||
+                          (of_heads && extras_.quantization == HubQuantization::kF8);
+  if (low_bits && !may_be_low) {
     return absl::UnimplementedError("low bits are not supported in this tensor");
   }
   std::string name = absl::StrCat(row.gguf, ending == Ending::kCodes ? ".weight" : suffix);
   if (!shape.numbers.empty()) {
     name = absl::StrReplaceAll(name, {{"{}", absl::StrCat(shape.numbers[0])}});
   }
-  if (row.form == HubForm::kExpert) return AddExpert(tensor, shape.numbers[1], name);
+  if (row.form == HubForm::kExpert) {
+    const HubForm form = low_bits ? HubForm::kQuantized : HubForm::kPlain;
+    return AddExpert(tensor, form, shape.numbers[1], name);
+  }
   if (name == "output.weight" && extras_.tied_embeddings) return absl::OkStatus();
-  return Present(tensor, low_bits ? HubForm::kQuantized : row.form, std::move(name));
+  return Present(tensor, low_bits && !of_heads ? HubForm::kQuantized : row.form, std::move(name));
 }
 
 absl::Status Mapper::Present(const SafeTensor& tensor, HubForm form, std::string name) {
@@ -177,6 +213,7 @@ absl::Status Mapper::Present(const SafeTensor& tensor, HubForm form, std::string
   parts.size_bytes = presented.part.size_bytes;
   parts.parts.push_back(std::move(presented.part));
   LLM_RETURN_IF_ERROR(CheckBias(parts));
+  if (presented.order != nullptr) AddOrder(parts, std::move(presented.order));
   tensors_.push_back(std::move(parts));
   return absl::OkStatus();
 }
@@ -192,9 +229,29 @@ absl::Status Mapper::CheckBias(const HubTensorParts& tensor) {
   return absl::InvalidArgumentError("there, although the config says that the layer has no bias");
 }
 
-absl::Status Mapper::AddExpert(const SafeTensor& tensor, int expert, const std::string& name) {
+// "blk.0.attn_q.order" beside "blk.0.attn_q.weight".
+void Mapper::AddOrder(const HubTensorParts& weight, std::shared_ptr<const DerivedBytes> order) {
+  HubTensorParts parts;
+  parts.name = absl::StrCat(absl::StripSuffix(weight.name, ".weight"), ".order");
+  parts.hub_name = weight.hub_name;
+  parts.shape = {weight.shape.back()};
+  parts.size_bytes = static_cast<uint64_t>(weight.shape.back()) * sizeof(float);
+  parts.parts.push_back({.begin = 0,
+                         .size_bytes = parts.size_bytes,
+                         .file = nullptr,
+                         .offset = 0,
+                         .derived = std::move(order)});
+  tensors_.push_back(std::move(parts));
+}
+
+absl::Status Mapper::AddExpert(const SafeTensor& tensor, HubForm form, int expert,
+                               const std::string& name) {
+  LLM_ASSIGN_OR_RETURN(HubPresented presented, PresentTensor(tensor, form, extras_, set_));
+  if (presented.order != nullptr) {
+    return absl::UnimplementedError("inputs of an expert that are not in the order of groups");
+  }
   Experts& experts = experts_[name];
-  if (!experts.each.emplace(expert, &tensor).second) {
+  if (!experts.each.emplace(expert, Expert{&tensor, std::move(presented)}).second) {
     return absl::InvalidArgumentError(absl::StrCat("expert ", expert, " is there twice"));
   }
   return absl::OkStatus();
@@ -202,28 +259,28 @@ absl::Status Mapper::AddExpert(const SafeTensor& tensor, int expert, const std::
 
 // In their order, without a gap; all of one kind.
 absl::Status Mapper::JoinExperts(Experts* experts) {
-  const SafeTensor& first = *experts->each.begin()->second;
+  const Expert& first = experts->each.begin()->second;
+  const std::string& first_name = first.tensor->name;
   HubTensorParts& all = experts->all;
-  all.hub_name = first.name;
-  LLM_ASSIGN_OR_RETURN(all.format, FormatOfHub(first.type));
-  all.shape.push_back(static_cast<int64_t>(experts->each.size()));
-  all.shape.insert(all.shape.end(), first.shape.begin(), first.shape.end());
+  all.hub_name = first_name;
+  all.format = first.presented.format;
+  all.shape = first.presented.shape;
+  all.shape.insert(all.shape.begin(), static_cast<int64_t>(experts->each.size()));
   int expected = 0;
-  for (const auto& [expert, tensor] : experts->each) {
-    if (expert != expected++) {
-      return TensorError(
-          first, absl::InvalidArgumentError(absl::StrCat("expert ", expected - 1, " is missing")));
+  for (const auto& [number, expert] : experts->each) {
+    const HubPresented& presented = expert.presented;
+    if (number != expected++) {
+      return TensorError(*first.tensor, absl::InvalidArgumentError(
+                                            absl::StrCat("expert ", expected - 1, " is missing")));
     }
-    if (tensor->type != first.type || tensor->shape != first.shape) {
-      return TensorError(*tensor,
+    if (presented.format != all.format || presented.shape != first.presented.shape) {
+      return TensorError(*expert.tensor,
                          absl::InvalidArgumentError(absl::StrCat(
-                             "its dtype or shape is not that of tensor ", Printable(first.name))));
+                             "its dtype or shape is not that of tensor ", Printable(first_name))));
     }
-    all.parts.push_back({.begin = all.size_bytes,
-                         .size_bytes = tensor->size_bytes,
-                         .file = tensor->file,
-                         .offset = tensor->offset});
-    all.size_bytes += tensor->size_bytes;
+    all.parts.push_back(presented.part);
+    all.parts.back().begin = all.size_bytes;
+    all.size_bytes += presented.part.size_bytes;
   }
   tensors_.push_back(std::move(all));
   return absl::OkStatus();

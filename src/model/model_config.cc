@@ -6,6 +6,7 @@
 #include "src/base/status_macros.h"
 #include "src/model/architectures/architecture.h"
 #include "src/model/config_reader.h"
+#include "src/model/input_order.h"
 #include "src/model/kv_scales.h"
 
 namespace llm {
@@ -111,6 +112,7 @@ absl::StatusOr<ModelConfig> ReadModelConfig(const WeightSource& source) {
   LLM_RETURN_IF_ERROR(ReadVocabSize(source, &config));
   LLM_RETURN_IF_ERROR(CheckSizes(config));
   config.tied_embeddings = source.Find(absl::StrCat(config.names.head, ".weight")) == nullptr;
+  config.input_orders = HasInputOrders(source);
   GroupLayers(&config);
   LLM_ASSIGN_OR_RETURN(config.kv_scales, ReadKvScales(source.metadata(), config.num_layers));
   if (config.latent.rank > 0 && !config.kv_scales.keys.empty()) {

@@ -120,6 +120,7 @@ struct ModelConfig {
   bool attention_sinks = false;  // each head has one
   bool may_have_biases = false;  // linear layers take a bias where the file has one
   bool fused_gate_up = false;    // `up` has the rows of gate, then its own
+  bool input_orders = false;     // some linear layers have columns in an order of their own
   bool tied_embeddings = false;  // the head is the embedding table
   bool rope_factors = false;  // the file has a tensor that divides inv_freq; LoadModel applies it
 

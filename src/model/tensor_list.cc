@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "src/base/math.h"
 #include "src/base/status_macros.h"
+#include "src/model/input_order.h"
 
 namespace llm {
 namespace {
@@ -42,6 +43,8 @@ class Lister {
   absl::Status Vector(const std::string& name, const std::vector<int64_t>& shape,
                       const float** vector);
   absl::Status Linear(const std::string& stem, int64_t rows, int64_t cols, LinearWeight* linear);
+  // One whose columns may be in an order of their own.
+  absl::Status Ordered(const std::string& stem, int64_t rows, int64_t cols, LinearWeight* linear);
   absl::Status Experts(const std::string& stem, int64_t count, int64_t rows, int64_t cols,
                        ExpertWeight* experts);
   absl::Status Fused(const std::string& stem, int64_t cols, std::vector<LinearWeight*> parts,
@@ -108,11 +111,11 @@ absl::Status Lister::ListAttention(int index, LayerWeights* layer) {
     LLM_RETURN_IF_ERROR(Fused(Stem(index, names.qkv), hidden, {&layer->q, &layer->k, &layer->v},
                               {q, kv, kv}, &layer->fused_qkv));
   } else {
-    LLM_RETURN_IF_ERROR(Linear(Stem(index, names.q), q, hidden, &layer->q));
-    LLM_RETURN_IF_ERROR(Linear(Stem(index, names.k), kv, hidden, &layer->k));
-    LLM_RETURN_IF_ERROR(Linear(Stem(index, names.v), kv, hidden, &layer->v));
+    LLM_RETURN_IF_ERROR(Ordered(Stem(index, names.q), q, hidden, &layer->q));
+    LLM_RETURN_IF_ERROR(Ordered(Stem(index, names.k), kv, hidden, &layer->k));
+    LLM_RETURN_IF_ERROR(Ordered(Stem(index, names.v), kv, hidden, &layer->v));
   }
-  LLM_RETURN_IF_ERROR(Linear(Stem(index, names.o), hidden, q, &layer->o));
+  LLM_RETURN_IF_ERROR(Ordered(Stem(index, names.o), hidden, q, &layer->o));
   if (config_.attention_sinks) {
     LLM_RETURN_IF_ERROR(Norm(Stem(index, names.sinks), config_.num_heads, &layer->sinks));
   }
@@ -152,10 +155,10 @@ absl::Status Lister::ListFeedForward(int index, LayerWeights* layer) {
     LLM_RETURN_IF_ERROR(Fused(Stem(index, names.up), hidden, {&layer->gate, &layer->up}, {ffn, ffn},
                               &layer->fused_gate_up));
   } else {
-    LLM_RETURN_IF_ERROR(Linear(Stem(index, names.gate), ffn, hidden, &layer->gate));
-    LLM_RETURN_IF_ERROR(Linear(Stem(index, names.up), ffn, hidden, &layer->up));
+    LLM_RETURN_IF_ERROR(Ordered(Stem(index, names.gate), ffn, hidden, &layer->gate));
+    LLM_RETURN_IF_ERROR(Ordered(Stem(index, names.up), ffn, hidden, &layer->up));
   }
-  return Linear(Stem(index, names.down), hidden, ffn, &layer->down);
+  return Ordered(Stem(index, names.down), hidden, ffn, &layer->down);
 }
 
 absl::Status Lister::ListExperts(int index, ExpertsWeights* experts) {
@@ -182,6 +185,13 @@ absl::Status Lister::Linear(const std::string& stem, int64_t rows, int64_t cols,
   LLM_RETURN_IF_ERROR(Matrix(stem + ".weight", {rows, cols}, &linear->weight));
   if (!config_.may_have_biases || !Has(stem + ".bias")) return absl::OkStatus();
   return Vector(stem + ".bias", {rows}, &linear->bias);
+}
+
+absl::Status Lister::Ordered(const std::string& stem, int64_t rows, int64_t cols,
+                             LinearWeight* linear) {
+  LLM_RETURN_IF_ERROR(Linear(stem, rows, cols, linear));
+  if (!Has(stem + kOrderSuffix)) return absl::OkStatus();
+  return Vector(stem + kOrderSuffix, {cols}, &linear->order);
 }
 
 // Each expert begins with a tile of its own, so that it is a packed weight in itself.

@@ -10,6 +10,7 @@
 #include "src/base/clock.h"
 #include "src/base/math.h"
 #include "src/base/status_macros.h"
+#include "src/model/input_order.h"
 #include "src/model/packed_image.h"
 #include "src/model/tensor_list.h"
 
@@ -241,6 +242,7 @@ absl::StatusOr<Weights> LoadWeights(const WeightSource& source, const ModelConfi
   }
   for (const RowSlice& slice : list.slices) slice.part->data = slice.whole->data + slice.offset;
   if (config.tied_embeddings) weights.head = weights.embedding;
+  LLM_RETURN_IF_ERROR(CheckInputOrders(weights, config));
   return weights;
 }
 

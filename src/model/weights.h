@@ -22,6 +22,9 @@ namespace llm {
 struct LinearWeight {
   PackedWeight weight;          // [outputs, inputs]
   const float* bias = nullptr;  // [outputs] or null
+  // [inputs] or null: which input each column reads, where it is not its own. The same for weights
+  // that read one input.
+  const float* order = nullptr;
 };
 
 // One weight for each expert, expert after expert: [num_experts * outputs, inputs].

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "benchmark/benchmark.h"
+#include "kernels/checks.h"
 #include "kernels/kernel_table.h"
 #include "src/base/thread_pool.h"
 #include "src/tensor/buffer.h"
@@ -103,7 +104,7 @@ const bool kRegistered = [] {
     if (std::strcmp(kernels->name, "reference") == 0) continue;
     for (const WeightFormatInfo* info : Formats()) {
       for (const char* form : {"int8", "bf16", "f32"}) {
-        if (form[0] == 'i' && info->block_size == 1) continue;
+        if (form[0] == 'i' && !ReadsQuants(info->format)) continue;
         if (form[0] == 'b' && info->format != WeightFormat::kBF16) continue;
         for (const int threads : {1, 2}) {
           for (const int64_t rows : {1, 2, 4, 8, 32, 256}) {

@@ -176,6 +176,7 @@ const KernelTable& CudaOnCpuKernels() {
       .soft_cap = SoftCap,
       .quantize = Quantize,
       .copy_blocks = CopyBlocks,
+      .reorder = ReferenceReorder,
       .moe_route = ReferenceMoeRoute,
       .moe_gather = ReferenceMoeGather,
       .moe_combine = ReferenceMoeCombine,

@@ -55,6 +55,11 @@ def f8_e4m3():
     return [bytes_of(scales), codes], e4m3(codes) * scales[:, None]
 
 
+def q8_f32():
+    scales, quants = float_scales(), rng.integers(-128, 128, (BLOCKS, 64), dtype=np.int8)
+    return [bytes_of(scales), bytes_of(quants)], quants.astype(np.float32) * scales[:, None]
+
+
 def mxfp8():
     exponents = rng.integers(100, 140, BLOCKS, dtype=np.uint8)
     exponents[:3] = [0, 1, 180]
@@ -85,7 +90,7 @@ def bf16_24():
 
 def main():
     formats = {"Q4_Z": zeroed(4), "Q8_Z": zeroed(8), "F8_E4M3": f8_e4m3(), "MXFP8": mxfp8(),
-               "NVFP4_F32": nvfp4_f32(), "BF16_24": bf16_24()}
+               "NVFP4_F32": nvfp4_f32(), "BF16_24": bf16_24(), "Q8_F32": q8_f32()}
     for name, (parts, values) in formats.items():
         np.concatenate(parts, axis=1).tofile(f"{sys.argv[1]}/{name}.bin")
         np.save(f"{sys.argv[1]}/{name}.npy", values.astype(np.float32))

@@ -1,13 +1,11 @@
 // Model directories of a hub give the logits, ids and texts that transformers and tokenizers give.
-#include <algorithm>
+#include "tests/golden/directory_golden.h"
+
 #include <filesystem>
 #include <string>
 #include <vector>
 
-#include "src/engine/directory_model.h"
 #include "src/engine/loaded_model.h"
-#include "tests/golden/golden_util.h"
-#include "tests/support/model_harness.h"
 
 namespace llm {
 namespace {
@@ -34,52 +32,6 @@ constexpr const char* kModels[] = {"llama",
                                    "deepseek_v3"};
 
 std::string Folder(const std::string& model) { return INLAY_SHARED_DATA "/models/" + model; }
-
-// Another order of additions moves a logit by a small multiple of what f32 itself moves it from
-// f64; the file has 6 digits.
-double Tolerance(const nlohmann::json& golden, double value) {
-  return 20 * golden.value("f32_vs_f64_max_abs", 1e-5) + 1e-5 * std::abs(value);
-}
-
-// Returns the largest error of the last position's logits.
-double CheckPrompt(const nlohmann::json& golden, const nlohmann::json& prompt,
-                   ModelHarness* harness) {
-  const auto vocab = static_cast<size_t>(harness->model().config.vocab_size);
-  const size_t n = prompt["ids"].size();
-  auto tokens = prompt["ids"].get<std::vector<int32_t>>();
-  const auto greedy = prompt["greedy"].get<std::vector<int32_t>>();
-  tokens.insert(tokens.end(), greedy.begin(), greedy.end() - 1);
-  harness->Reset();
-  const auto sequence = harness->NewSequence(tokens, static_cast<int>(tokens.size()));
-  const absl::StatusOr<std::vector<float>> logits =
-      harness->LogitsOfAll(sequence.get(), harness->model().config.context_length);
-  EXPECT_TRUE(logits.ok()) << logits.status();
-  if (!logits.ok()) return 0;
-  double worst = 0;
-  int wrong = 0;
-  for (size_t i = 0; i < vocab; ++i) {
-    const double expected = prompt["last_logits"][i];
-    const double error = std::abs(static_cast<double>((*logits)[(n - 1) * vocab + i]) - expected);
-    worst = std::max(worst, error);
-    if (error > Tolerance(golden, expected)) ++wrong;
-  }
-  EXPECT_EQ(wrong, 0) << "logits of a prompt of " << n << " tokens, off by up to " << worst;
-  for (size_t i = 0; i < greedy.size(); ++i) {
-    if (prompt["greedy_margin"][i] < 2 * Tolerance(golden, 10)) continue;
-    const float* row = logits->data() + (n - 1 + i) * vocab;
-    EXPECT_EQ(std::max_element(row, row + vocab) - row, greedy[i]) << "greedy token " << i;
-  }
-  return worst;
-}
-
-std::unique_ptr<WeightSource> OpenDirectory(const std::string& folder) {
-  absl::StatusOr<std::unique_ptr<ModelFile>> file = OpenModelPath(folder, {});
-  EXPECT_TRUE(file.ok()) << file.status();
-  if (!file.ok()) return nullptr;
-  absl::StatusOr<std::unique_ptr<WeightSource>> source = OpenGguf(*std::move(file), {});
-  EXPECT_TRUE(source.ok()) << source.status();
-  return source.ok() ? *std::move(source) : nullptr;
-}
 
 class DirectoryTest : public testing::TestWithParam<const char*> {
  protected:
@@ -175,50 +127,6 @@ INSTANTIATE_TEST_SUITE_P(All, DirectoryTest, testing::ValuesIn(kModels),
                          [](const testing::TestParamInfo<const char*>& param_info) {
                            return std::string(param_info.param);
                          });
-
-// Low bits whose values a GGUF format holds exactly: the logits are those of the dequantised model.
-class QuantizedDirectoryTest : public testing::TestWithParam<const char*> {};
-
-TEST_P(QuantizedDirectoryTest, LogitsEqualTheGolden) {
-  const std::string folder = std::string(INLAY_SHARED_DATA "/quant/") + GetParam();
-  if (!FileExists(folder + "/golden.json")) GTEST_SKIP() << folder << " is not here";
-  const std::unique_ptr<WeightSource> source = OpenDirectory(folder);
-  ASSERT_NE(source, nullptr);
-  const TensorInfo* q = source->Find("blk.0.attn_q.weight");
-  ASSERT_NE(q, nullptr);
-  EXPECT_LE(q->size_bytes, uint64_t{256 * 256 * 17 / 16});  // not expanded to floats
-  const nlohmann::json golden = ReadJson(folder + "/golden.json");
-  double worst = 0;
-  for (const KernelTable* kernels : AvailableKernels()) {
-    SCOPED_TRACE(kernels->name);
-    auto harness = ModelHarness::Create(*source, {.kernels = kernels, .num_threads = 2});
-    ASSERT_TRUE(harness.ok()) << harness.status();
-    for (const nlohmann::json& prompt : golden["prompts"]) {
-      worst = std::max(worst, CheckPrompt(golden, prompt, harness->get()));
-    }
-  }
-  RecordProperty("largest_error", std::to_string(worst));
-}
-
-INSTANTIATE_TEST_SUITE_P(All, QuantizedDirectoryTest,
-                         testing::Values("gptq_int4_sym_g128", "gptq_int4_sym_gneg1",
-                                         "gptq_int8_sym_g128", "ct_w4a16_sym_g128",
-                                         "ct_w8a16_channel", "ct_w8a8_int8", "ct_mxfp4_a16"),
-                         [](const testing::TestParamInfo<const char*>& param_info) {
-                           return std::string(param_info.param);
-                         });
-
-TEST(QuantizedDirectoryTest, RefusesWhatWouldLoseSomething) {
-  for (const char* name : {"awq_int4_g128", "gptq_int4_asym_g32", "gptq_int4_sym_g32_descact",
-                           "ct_fp8_dynamic_channel", "ct_w4a16_asym_g32", "ct_nvfp4",
-                           "ct_sparse24_bf16", "deepseek_fp8_block"}) {
-    const std::string folder = std::string(INLAY_SHARED_DATA "/quant/") + name;
-    if (!FileExists(folder + "/config.json")) GTEST_SKIP() << folder << " is not here";
-    const absl::Status status = OpenModelPath(folder, {}).status();
-    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << name << ": " << status;
-    EXPECT_NE(status.message().find("quantization_config"), absl::string_view::npos) << status;
-  }
-}
 
 }  // namespace
 }  // namespace llm
