@@ -14,7 +14,8 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TARGETS = ["sm_80", "sm_89", "sm_90a", "sm_100", "sm_120"]
 # As kernels/cuda/CMakeLists.txt. A fused multiply-add appears only where it is written.
-FLAGS = ["-std=c++20", "-O3", "--fmad=false", "-Werror", "all-warnings", "-Xptxas", "-v", "-I.", "-Iinclude"]
+FLAGS = ["-std=c++20", "-O3", "--fmad=false", "--expt-relaxed-constexpr", "-Werror", "all-warnings", "-Xptxas", "-v",
+         "-I.", "-Iinclude"]
 # Sines of doubles reduce large angles in local memory; a few thousand angles a step.
 MAY_USE_STACK = {"rope_table_kernel"}
 

@@ -2,8 +2,8 @@
 //
 // Params are those of the other backends with these terms: plain pointers are device memory; spans,
 // and attention's block_table, are host memory that stays as it is until the step's work is done.
-// Weights are the file's blocks (F32, F16, BF16), 16-byte aligned. Results are there when the
-// stream has come so far.
+// Weights are the file's blocks (device_formats.h: not IQ1 to IQ3), 16-byte aligned. Results are
+// there when the stream has come so far.
 #pragma once
 
 #include <cuda_runtime_api.h>

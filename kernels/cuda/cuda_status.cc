@@ -14,8 +14,10 @@ absl::Status CudaStatus(const char* what, cudaError_t error) {
     case cudaErrorMemoryAllocation:
       return absl::ResourceExhaustedError(message);
     case cudaErrorNoDevice:
-    case cudaErrorInsufficientDriver:
       return absl::UnavailableError(message);
+    case cudaErrorInsufficientDriver:
+      return absl::UnavailableError(
+          absl::StrCat(message, " (no NVIDIA driver, or one that is too old)"));
     default:
       return absl::InternalError(message);
   }

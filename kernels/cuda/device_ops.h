@@ -118,6 +118,26 @@ cudaError_t LaunchLinearF32(const LinearArgs& args, cudaStream_t stream);
 // On tensor cores. REQUIRES: round_to_bf16, cols % 8 == 0.
 cudaError_t LaunchLinearBF16(const LinearArgs& args, cudaStream_t stream);
 
+// Formats of weights in blocks; kernels/quant/formats.def has their numbers.
+enum class BlockFormat : int32_t {
+#define LLM_BLOCK_FORMAT(name, header) k##name,
+#include "kernels/cuda/block_formats.def"
+#undef LLM_BLOCK_FORMAT
+};
+
+struct LinearBlocksArgs {
+  Activations activations;  // quants are read where there are some
+  const std::byte* weight;  // [outputs, cols] in file blocks
+  int64_t outputs;
+  const float* bias;
+  float* out;  // row stride out_stride
+  int64_t out_stride;
+};
+cudaError_t LaunchLinearBlocks(BlockFormat format, const LinearBlocksArgs& args,
+                               cudaStream_t stream);
+// Of EmbedArgs, dtype is not read.
+cudaError_t LaunchEmbedBlocks(BlockFormat format, const EmbedArgs& args, cudaStream_t stream);
+
 struct AttentionArgs {
   const float* q;
   int64_t q_stride;

@@ -16,9 +16,9 @@ struct CudaDevice {
   size_t shared_bytes = 0;  // that a block may ask for
 };
 
-// Those that the kernels are compiled for (compute capability 8.0 and later), in the driver's order.
-// UNAVAILABLE, saying why, when there is no driver, an old one, or no such GPU. The driver is opened by
-// the first call: a program that never calls this needs none.
+// Those that the kernels are compiled for (compute capability 8.0 and later), in the driver's
+// order. UNAVAILABLE, saying why, when there is no driver, an old one, or no such GPU. The driver
+// is opened by the first call: a program that never calls this needs none.
 absl::StatusOr<std::vector<CudaDevice>> CudaDevices();
 
 }  // namespace llm

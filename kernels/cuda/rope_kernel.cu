@@ -65,7 +65,7 @@ __device__ __forceinline__ void StoreElement(DType dtype, std::byte* matrix, int
   } else {
     const float scaled = scale > 0 ? x / scale : 0.0f;  // 0 or NaN: nothing to represent
     if (dtype == DType::kF8E4M3) {
-      reinterpret_cast<uint8_t*>(matrix)[i] = ToF8(scaled);
+      reinterpret_cast<uint8_t*>(matrix)[i] = F32ToF8E4M3(scaled);
     } else {
       const float rounded = fminf(fmaxf(rintf(scaled), -127.0f), 127.0f);
       reinterpret_cast<int8_t*>(matrix)[i] = static_cast<int8_t>(rounded);

@@ -4,9 +4,12 @@
 
 #include <cstdint>
 
+#include "kernels/quant/device_table.h"
+
 namespace llm {
 
 // Twice the value of each code, so that all are integers.
-constexpr int8_t kE2m1Doubled[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+LLM_DEVICE_TABLE int8_t kE2m1Doubled[16] = {0, 1,  2,  3,  4,  6,  8,  12,
+                                            0, -1, -2, -3, -4, -6, -8, -12};
 
 }  // namespace llm

@@ -12,7 +12,7 @@ struct F32 {
   static constexpr int kBlockSize = 1;
   float value;
 
-  void Decode(float* dst) const { *dst = value; }
+  constexpr void Decode(float* dst) const { *dst = value; }
 };
 static_assert(sizeof(F32) == 4);
 
@@ -20,7 +20,7 @@ struct F16 {
   static constexpr int kBlockSize = 1;
   uint16_t value;
 
-  void Decode(float* dst) const { *dst = F16ToF32(value); }
+  constexpr void Decode(float* dst) const { *dst = F16ToF32(value); }
 };
 static_assert(sizeof(F16) == 2);
 
@@ -28,7 +28,7 @@ struct BF16 {
   static constexpr int kBlockSize = 1;
   uint16_t value;
 
-  void Decode(float* dst) const { *dst = BF16ToF32(value); }
+  constexpr void Decode(float* dst) const { *dst = BF16ToF32(value); }
 };
 static_assert(sizeof(BF16) == 2);
 

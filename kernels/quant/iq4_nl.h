@@ -13,10 +13,10 @@ struct IQ4_NL {
   uint16_t scale;      // f16
   uint8_t quants[16];  // element i in the low nibble of byte i, element i + 16 in the high one
 
-  int Quant(int i) const { return i < 16 ? quants[i] & 0xf : quants[i - 16] >> 4; }
+  constexpr int Quant(int i) const { return i < 16 ? quants[i] & 0xf : quants[i - 16] >> 4; }
 
   // weight = scale * kIq4Values[quant]
-  void Decode(float* dst) const {
+  constexpr void Decode(float* dst) const {
     const float scale_f32 = F16ToF32(scale);
     for (int i = 0; i < kBlockSize; ++i)
       dst[i] = scale_f32 * static_cast<float>(kIq4Values[Quant(i)]);

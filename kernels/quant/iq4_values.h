@@ -4,9 +4,11 @@
 
 #include <cstdint>
 
+#include "kernels/quant/device_table.h"
+
 namespace llm {
 
-constexpr int8_t kIq4Values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
-                                   1,    13,   25,  38,  53,  69,  89,  113};
+LLM_DEVICE_TABLE int8_t kIq4Values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                          1,    13,   25,  38,  53,  69,  89,  113};
 
 }  // namespace llm

@@ -17,18 +17,18 @@ struct IQ4_XS {
   uint8_t quants[128];    // 16 bytes a group: element i of it in the low nibble of byte i, element
                           // i + 16 in the high one
 
-  int Quant(int i) const {
+  constexpr int Quant(int i) const {
     const int byte = quants[i / 32 * 16 + i % 16];
     return i % 32 < 16 ? byte & 0xf : byte >> 4;
   }
   // Plus 32: 0 .. 63.
-  int BiasedScale(int group) const {
+  constexpr int BiasedScale(int group) const {
     const int low = (scales_low[group / 2] >> (group % 2 * 4)) & 0xf;
     return low | ((scales_high >> (2 * group)) & 3) << 4;
   }
 
   // weight = (scale * group scale) * kIq4Values[quant]
-  void Decode(float* dst) const {
+  constexpr void Decode(float* dst) const {
     const float scale_f32 = F16ToF32(scale);
     for (int i = 0; i < kBlockSize; ++i) {
       const float group_scale = scale_f32 * static_cast<float>(BiasedScale(i / 32) - 32);

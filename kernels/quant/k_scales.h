@@ -12,11 +12,11 @@ namespace llm {
 struct KScales {
   uint8_t packed[12];
 
-  int Scale(int group) const {
+  constexpr int Scale(int group) const {
     if (group < 4) return packed[group] & 0x3f;
     return (packed[group + 4] & 0xf) | (packed[group - 4] >> 6) << 4;
   }
-  int Min(int group) const {
+  constexpr int Min(int group) const {
     if (group < 4) return packed[group + 4] & 0x3f;
     return (packed[group + 4] >> 4) | (packed[group] >> 6) << 4;
   }

@@ -2,8 +2,8 @@
 // Compute Project, Microscaling Formats, 2023).
 #pragma once
 
+#include <bit>
 #include <cstdint>
-#include <cstring>
 
 #include "kernels/quant/e2m1.h"
 
@@ -15,17 +15,15 @@ struct MXFP4 {
   uint8_t quants[16];  // code of element i in the low nibble of byte i, of i + 16 in the high one
 
   // Half of the scale, as the codes are doubled: 2^(exponent - 128).
-  float HalfScale() const {
+  constexpr float HalfScale() const {
     const uint32_t bits =
         exponent < 2 ? uint32_t{0x00200000} << exponent : (uint32_t{exponent} - 1) << 23;
-    float scale;
-    std::memcpy(&scale, &bits, sizeof(scale));
-    return scale;
+    return std::bit_cast<float>(bits);
   }
 
-  int Quant(int i) const { return i < 16 ? quants[i] & 0xf : quants[i - 16] >> 4; }
+  constexpr int Quant(int i) const { return i < 16 ? quants[i] & 0xf : quants[i - 16] >> 4; }
 
-  void Decode(float* dst) const {
+  constexpr void Decode(float* dst) const {
     const float half = HalfScale();
     for (int i = 0; i < 16; ++i) {
       dst[i] = static_cast<float>(kE2m1Doubled[quants[i] & 0xf]) * half;

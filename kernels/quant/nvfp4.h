@@ -15,18 +15,18 @@ struct NVFP4 {
   uint8_t quants[32];       // 8 bytes a group: element i of it in the low nibble of byte i, element
                             // i + 8 in the high one
 
-  int Quant(int i) const {
+  constexpr int Quant(int i) const {
     const int byte = quants[i / 16 * 8 + i % 8];
     return i % 16 < 8 ? byte & 0xf : byte >> 4;
   }
   // The scale's 7 bits, to be read as E4M3 without NaN: the format has 0 for the code of NaN and
   // ignores the sign bit of every other one.
-  int ScaleCode(int group) const {
+  constexpr int ScaleCode(int group) const {
     return group_scales[group] == 0x7f ? 0 : group_scales[group] & 0x7f;
   }
 
   // weight = (scale / 2) * kE2m1Doubled[quant]
-  void Decode(float* dst) const {
+  constexpr void Decode(float* dst) const {
     for (int i = 0; i < kBlockSize; ++i) {
       // E4M3 bits seven places up are those of an f16 whose exponent bias is 8 larger.
       const float half = F16ToF32(static_cast<uint16_t>(ScaleCode(i / 16) << 7)) * 128.0f;

@@ -12,10 +12,10 @@ struct Q1_0 {
   uint16_t scale;      // f16
   uint8_t quants[16];  // bit i % 8 of byte i / 8
 
-  int Quant(int i) const { return (quants[i / 8] >> (i % 8)) & 1; }
+  constexpr int Quant(int i) const { return (quants[i / 8] >> (i % 8)) & 1; }
 
   // weight = quant ? scale : -scale
-  void Decode(float* dst) const {
+  constexpr void Decode(float* dst) const {
     const float scale_f32 = F16ToF32(scale);
     for (int i = 0; i < kBlockSize; ++i) dst[i] = Quant(i) != 0 ? scale_f32 : -scale_f32;
   }

@@ -17,10 +17,12 @@ struct Q2_K {
   uint16_t scale;      // f16, of the group scales
   uint16_t min_scale;  // f16, of the group minimums
 
-  int Quant(int i) const { return (quants[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2)) & 3; }
+  constexpr int Quant(int i) const {
+    return (quants[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2)) & 3;
+  }
 
   // weight = (scale * group scale) * quant - min_scale * group min
-  void Decode(float* dst) const {
+  constexpr void Decode(float* dst) const {
     const float scale_f32 = F16ToF32(scale);
     const float min_scale_f32 = F16ToF32(min_scale);
     for (int i = 0; i < kBlockSize; ++i) {

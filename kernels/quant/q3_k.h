@@ -19,18 +19,18 @@ struct Q3_K {
   uint8_t group_scales[12];
   uint16_t scale;  // f16
 
-  int Quant(int i) const {
+  constexpr int Quant(int i) const {
     const int low = (low_bits[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2)) & 3;
     return low | ((high_bits[i % 32] >> (i / 32)) & 1) << 2;
   }
   // Plus 32: 0 .. 63.
-  int BiasedScale(int group) const {
+  constexpr int BiasedScale(int group) const {
     const int low = (group_scales[group % 8] >> (group / 8 * 4)) & 0xf;
     return low | ((group_scales[8 + group % 4] >> (group / 4 * 2)) & 3) << 4;
   }
 
   // weight = (scale * group scale) * (quant - 4)
-  void Decode(float* dst) const {
+  constexpr void Decode(float* dst) const {
     const float scale_f32 = F16ToF32(scale);
     for (int i = 0; i < kBlockSize; ++i) {
       const float group_scale = scale_f32 * static_cast<float>(BiasedScale(i / 16) - 32);

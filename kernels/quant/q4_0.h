@@ -13,7 +13,7 @@ struct Q4_0 {
   uint8_t quants[16];  // element i in the low nibble of byte i, element i + 16 in the high one
 
   // weight = (quant - 8) * scale
-  void Decode(float* dst) const {
+  constexpr void Decode(float* dst) const {
     const float scale_f32 = F16ToF32(scale);
     for (int i = 0; i < 16; ++i) {
       dst[i] = static_cast<float>((quants[i] & 0xf) - 8) * scale_f32;

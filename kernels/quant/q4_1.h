@@ -14,7 +14,7 @@ struct Q4_1 {
   uint8_t quants[16];  // element i in the low nibble of byte i, element i + 16 in the high one
 
   // weight = quant * scale + min
-  void Decode(float* dst) const {
+  constexpr void Decode(float* dst) const {
     const float scale_f32 = F16ToF32(scale);
     const float min_f32 = F16ToF32(min);
     for (int i = 0; i < 16; ++i) {

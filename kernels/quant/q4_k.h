@@ -17,13 +17,13 @@ struct Q4_K {
   uint8_t quants[128];  // 32 bytes for each pair of groups: the even group in the low nibbles, the
                         // odd one in the high
 
-  int Quant(int group, int i) const {
+  constexpr int Quant(int group, int i) const {
     const int byte = quants[group / 2 * 32 + i];
     return group % 2 == 0 ? byte & 0xf : byte >> 4;
   }
 
   // weight = (scale * group scale) * quant - min_scale * group min
-  void Decode(float* dst) const {
+  constexpr void Decode(float* dst) const {
     const float scale_f32 = F16ToF32(scale);
     const float min_scale_f32 = F16ToF32(min_scale);
     for (int group = 0; group < 8; ++group) {

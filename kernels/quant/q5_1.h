@@ -14,13 +14,13 @@ struct Q5_1 {
   uint8_t high_bits[4];  // bit i % 8 of byte i / 8 is the fifth bit of element i
   uint8_t quants[16];    // element i in the low nibble of byte i, element i + 16 in the high one
 
-  int Quant(int i) const {
+  constexpr int Quant(int i) const {
     const int nibble = i < 16 ? quants[i] & 0xf : quants[i - 16] >> 4;
     return nibble | ((high_bits[i / 8] >> (i % 8)) & 1) << 4;
   }
 
   // weight = quant * scale + min
-  void Decode(float* dst) const {
+  constexpr void Decode(float* dst) const {
     const float scale_f32 = F16ToF32(scale);
     const float min_f32 = F16ToF32(min);
     for (int i = 0; i < kBlockSize; ++i)

@@ -19,7 +19,7 @@ struct Q6_K {
   int8_t group_scales[16];  // of 16 consecutive elements
   uint16_t scale;           // f16
 
-  int Quant(int i) const {
+  constexpr int Quant(int i) const {
     const int half = i / 128;
     const int run = i % 128 / 32;
     const int low_byte = low_bits[half * 64 + i % 64];
@@ -29,7 +29,7 @@ struct Q6_K {
   }
 
   // weight = (scale * group scale) * (quant - 32)
-  void Decode(float* dst) const {
+  constexpr void Decode(float* dst) const {
     const float scale_f32 = F16ToF32(scale);
     for (int i = 0; i < kBlockSize; ++i) {
       const float group_scale = scale_f32 * static_cast<float>(group_scales[i / 16]);

@@ -13,7 +13,7 @@ struct Q8_0 {
   int8_t quants[32];
 
   // weight = quant * scale
-  void Decode(float* dst) const {
+  constexpr void Decode(float* dst) const {
     const float scale_f32 = F16ToF32(scale);
     for (int i = 0; i < kBlockSize; ++i) dst[i] = static_cast<float>(quants[i]) * scale_f32;
   }

@@ -16,19 +16,19 @@ struct TQ1_0 {
   uint8_t last[4];
   uint16_t scale;  // f16
 
-  static int Digit(uint8_t byte, int n) {
+  static constexpr int Digit(uint8_t byte, int n) {
     for (; n > 0; --n) byte = static_cast<uint8_t>(byte * 3);
     return byte * 3 >> 8;
   }
   // 0, 1 or 2, whatever the bytes are.
-  int Quant(int i) const {
+  constexpr int Quant(int i) const {
     if (i < 160) return Digit(quants[i % 32], i / 32);
     if (i < 240) return Digit(quants[32 + i % 16], (i - 160) / 16);
     return Digit(last[i % 4], (i - 240) / 4);
   }
 
   // weight = (quant - 1) * scale
-  void Decode(float* dst) const {
+  constexpr void Decode(float* dst) const {
     const float scale_f32 = F16ToF32(scale);
     for (int i = 0; i < kBlockSize; ++i) dst[i] = static_cast<float>(Quant(i) - 1) * scale_f32;
   }

@@ -15,10 +15,12 @@ struct TQ2_0 {
   uint8_t quants[64];
   uint16_t scale;  // f16
 
-  int Quant(int i) const { return (quants[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2)) & 3; }
+  constexpr int Quant(int i) const {
+    return (quants[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2)) & 3;
+  }
 
   // weight = (quant - 1) * scale
-  void Decode(float* dst) const {
+  constexpr void Decode(float* dst) const {
     const float scale_f32 = F16ToF32(scale);
     for (int i = 0; i < kBlockSize; ++i) dst[i] = static_cast<float>(Quant(i) - 1) * scale_f32;
   }

@@ -8,7 +8,7 @@
 
 namespace llm {
 
-inline float F16ToF32(uint16_t h) {
+constexpr float F16ToF32(uint16_t h) {
   const uint32_t sign = static_cast<uint32_t>(h & 0x8000u) << 16;
   const uint32_t exponent = (h >> 10) & 0x1fu;
   const uint32_t mantissa = h & 0x3ffu;
@@ -20,7 +20,7 @@ inline float F16ToF32(uint16_t h) {
   return std::bit_cast<float>(sign | ((exponent + 112u) << 23) | (mantissa << 13));
 }
 
-inline uint16_t F32ToF16(float f) {
+constexpr uint16_t F32ToF16(float f) {
   const uint32_t bits = std::bit_cast<uint32_t>(f);
   const uint32_t sign = (bits >> 16) & 0x8000u;
   const uint32_t magnitude = bits & 0x7fffffffu;
@@ -35,16 +35,18 @@ inline uint16_t F32ToF16(float f) {
   return static_cast<uint16_t>(sign | ((rounded - 0x38000000u) >> 13));
 }
 
-inline float BF16ToF32(uint16_t h) { return std::bit_cast<float>(static_cast<uint32_t>(h) << 16); }
+constexpr float BF16ToF32(uint16_t h) {
+  return std::bit_cast<float>(static_cast<uint32_t>(h) << 16);
+}
 
-inline uint16_t F32ToBF16(float f) {
+constexpr uint16_t F32ToBF16(float f) {
   const uint32_t bits = std::bit_cast<uint32_t>(f);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>((bits >> 16) | 0x40u);
   return static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
 // OCP e4m3 ("fn"): bias 7, no infinities, 0x7f and 0xff are NaN, largest finite 448.
-inline float F8E4M3ToF32(uint8_t v) {
+constexpr float F8E4M3ToF32(uint8_t v) {
   const uint32_t sign = static_cast<uint32_t>(v & 0x80u) << 24;
   const uint32_t exponent = (v >> 3) & 0xfu;
   const uint32_t mantissa = v & 0x7u;
@@ -57,7 +59,7 @@ inline float F8E4M3ToF32(uint8_t v) {
 }
 
 // Saturates to +-448; NaN stays NaN.
-inline uint8_t F32ToF8E4M3(float f) {
+constexpr uint8_t F32ToF8E4M3(float f) {
   const uint32_t bits = std::bit_cast<uint32_t>(f);
   const uint32_t sign = (bits >> 24) & 0x80u;
   const uint32_t magnitude = bits & 0x7fffffffu;
