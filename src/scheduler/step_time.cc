@@ -6,17 +6,12 @@
 namespace llm {
 namespace {
 
-// Tokens that a step computes of a prefill at least: no target may stop it altogether. Enough to
-// fill the kernels' tiles, where a target asks for short steps, and to be worth reading the weights
-// where none does.
-constexpr int32_t kLeastUnderTarget = 16;
-constexpr int32_t kLeast = 64;
 // Beyond so many times the longest prefill that the model knows, it is not believed.
 constexpr double kTrusted = 4;
 
 struct TimeBound {
   int64_t ns = 0;  // 0: none
-  int32_t least_tokens = kLeast;
+  bool by_target = false;
 };
 
 // A step's time is the gap between two tokens of each decode in it.
@@ -28,7 +23,7 @@ TimeBound BoundOf(const StepLimit& limit, const StepPlan& plan) {
     const int64_t target_ns = chunk.sequence->request.token_gap_target_ns;
     if (target_ns == 0 || chunk.sequence->num_generated_tokens() == 0) continue;
     if (bound.ns != 0 && bound.ns <= target_ns) continue;
-    bound = {.ns = target_ns, .least_tokens = kLeastUnderTarget};
+    bound = {.ns = target_ns, .by_target = true};
   }
   return bound;
 }
@@ -47,7 +42,7 @@ int32_t SchedulerImpl::TokensInTime(const Sequence& sequence, const Step& step,
   if (bound.ns == 0) return most;
   const StepCostModel& cost = *step.limit.cost;
   const StepWork planned = windows_.Step(step.plan);
-  const double trusted = cost.fitted() ? kTrusted * cost.most_prefill_tokens() : kLeast;
+  const double trusted = cost.fitted() ? kTrusted * cost.most_prefill_tokens() : kLeastTokens;
   const double left = trusted - planned.prefill_tokens;
   if (!cost.fitted()) return static_cast<int32_t>(std::clamp(left, 0.0, 1.0 * most));
   int32_t fits = 0;
@@ -66,7 +61,8 @@ int32_t SchedulerImpl::LengthInTime(const Sequence& sequence, const Step& step,
   if (most <= 1) return most;
   const int32_t fits = TokensInTime(sequence, step, most);
   if (fits >= most) return most;
-  const int32_t least = HasPrefill(step.plan) ? 1 : BoundOf(step.limit, step.plan).least_tokens;
+  const bool by_target = BoundOf(step.limit, step.plan).by_target;
+  const int32_t least = HasPrefill(step.plan) ? 1 : by_target ? kLeastUnderTarget : kLeastTokens;
   const int32_t whole_tiles = fits / kTile * kTile;
   return std::min(most, std::max(whole_tiles, least));
 }
