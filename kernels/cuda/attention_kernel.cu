@@ -83,6 +83,35 @@ __device__ __forceinline__ void LoadQuery(const AttentionArgs& args, const Query
   __syncwarp();
 }
 
+// The same of int4, with their scales.
+__device__ __forceinline__ void LoadGroups(const KvArgs& kv, const std::byte* region, int offset,
+                                           const Shared& shared) {
+  const int half_dim = kv.head_dim / 2;
+  const uint8_t* keys = reinterpret_cast<const uint8_t*>(region) + offset * half_dim;
+  const uint8_t* values =
+      reinterpret_cast<const uint8_t*>(region + kv.values_offset) + offset * half_dim;
+  const uint16_t* key_scales =
+      reinterpret_cast<const uint16_t*>(region + kv.key_scales_offset) + offset;
+  const uint16_t* value_scales =
+      reinterpret_cast<const uint16_t*>(region + kv.value_scales_offset) + offset;
+  for (int i = static_cast<int>(threadIdx.x); i < kTile * half_dim; i += kThreads) {
+    const int row = i / kTile;  // dimensions 2 row and 2 row + 1
+    const int key = i % kTile;
+    const float key_scale = FromF16(key_scales[2 * row / kKvGroup * kv.block_size + key]);
+    shared.keys[2 * row * kTile + key] = static_cast<float>((keys[i] & 0xf) - 8) * key_scale;
+    shared.keys[(2 * row + 1) * kTile + key] = static_cast<float>((keys[i] >> 4) - 8) * key_scale;
+    const int token = i / half_dim;
+    const int group = i % half_dim / 16;
+    const float value_scale = FromF16(value_scales[group * kv.block_size + token]);
+    float* value = shared.values + token * kv.head_dim + group * kKvGroup + i % 16;
+    value[0] = static_cast<float>((values[i] & 0xf) - 8) * value_scale;
+    value[16] = static_cast<float>((values[i] >> 4) - 8) * value_scale;
+  }
+  if (static_cast<int>(threadIdx.x) >= kTile) return;
+  shared.key_scales[threadIdx.x] = 1.0f;
+  shared.value_scales[threadIdx.x] = 1.0f;
+}
+
 // The keys and values of a tile, also those that the query does not see.
 __device__ __forceinline__ void LoadTile(const KvArgs& kv, const Query& query, int first_key,
                                          const Shared& shared) {
@@ -91,6 +120,7 @@ __device__ __forceinline__ void LoadTile(const KvArgs& kv, const Query& query, i
   const int offset = first_key % kv.block_size;
   const std::byte* region =
       kv.base + (int64_t{block} * kv.num_kv_heads + query.kv_head) * kv.head_bytes;
+  if (kv.dtype == DType::kI4) return LoadGroups(kv, region, offset, shared);
   const int64_t begin = int64_t{offset} * head_dim;  // of keys' tiles as of values
   for (int i = static_cast<int>(threadIdx.x); i < kTile * head_dim; i += kThreads) {
     shared.keys[i] = LoadElement(kv.dtype, region, begin + i);
@@ -98,8 +128,8 @@ __device__ __forceinline__ void LoadTile(const KvArgs& kv, const Query& query, i
   }
   if (static_cast<int>(threadIdx.x) >= kTile) return;
   const int i = offset + static_cast<int>(threadIdx.x);
-  float key_scale = 1.0f;
-  float value_scale = 1.0f;
+  float key_scale = kv.key_scale;
+  float value_scale = kv.value_scale;
   if (kv.key_scales_offset != 0) {
     key_scale = FromF16(reinterpret_cast<const uint16_t*>(region + kv.key_scales_offset)[i]);
     value_scale = FromF16(reinterpret_cast<const uint16_t*>(region + kv.value_scales_offset)[i]);

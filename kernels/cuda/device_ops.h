@@ -66,6 +66,8 @@ struct KvArgs {
   int64_t key_scales_offset;    // 0: the dtype has no scales
   int64_t value_scales_offset;  // likewise
   int64_t head_bytes;
+  float key_scale;  // of all keys, where they have none of their own
+  float value_scale;
 };
 inline KvArgs KvArgsOf(const KvLayerView& kv) {
   const KvLayout& layout = kv.layout;
@@ -79,7 +81,9 @@ inline KvArgs KvArgsOf(const KvLayerView& kv) {
           static_cast<int64_t>(layout.values_offset()),
           scaled ? static_cast<int64_t>(layout.key_scales_offset()) : 0,
           scaled ? static_cast<int64_t>(layout.value_scales_offset()) : 0,
-          static_cast<int64_t>(layout.head_bytes())};
+          static_cast<int64_t>(layout.head_bytes()),
+          layout.constant_scales ? kv.key_scale : 1.0f,
+          layout.constant_scales ? kv.value_scale : 1.0f};
 }
 
 struct RopeKvWriteArgs {

@@ -73,11 +73,43 @@ __device__ __forceinline__ void StoreElement(DType dtype, std::byte* matrix, int
   }
 }
 
+// int4: a lane has one dimension of each group, and the first of two that share a byte stores both.
+__device__ __forceinline__ void StoreGroups(const KvArgs& kv, const float* head, std::byte* region,
+                                            int offset, bool is_key) {
+  static_assert(kKvGroup == kWarp);
+  uint16_t* scales = reinterpret_cast<uint16_t*>(
+                         region + (is_key ? kv.key_scales_offset : kv.value_scales_offset)) +
+                     offset;
+  uint8_t* codes = reinterpret_cast<uint8_t*>(is_key ? region : region + kv.values_offset);
+  const int half_dim = kv.head_dim / 2;
+  for (int g = 0; g < kv.head_dim / kKvGroup; ++g) {
+    const float x = head[g * kKvGroup + Lane()];
+    const bool finite = __all_sync(kAllLanes, IsFinite(x)) != 0;
+    const float most = WarpMax(fmaxf(x, 0.0f));
+    const float least = WarpMax(fmaxf(-x, 0.0f));
+    const float extreme = most >= least ? most : -least;
+    uint16_t bits = extreme == 0 ? uint16_t{0} : ToF16(extreme / -8.0f);
+    if (!finite || !IsFinite(FromF16(bits))) bits = uint16_t{0x7e00};
+    if (Lane() == 0) scales[g * kv.block_size] = bits;
+    const float scale = FromF16(bits);
+    const float scaled = IsFinite(scale) && scale != 0 ? x / scale : 0.0f;
+    const int code = static_cast<int>(fminf(fmaxf(rintf(scaled), -8.0f), 7.0f)) + 8;
+    const int other = __shfl_xor_sync(kAllLanes, code, is_key ? 1 : 16);
+    const uint8_t both = static_cast<uint8_t>(code | other << 4);
+    if (is_key && Lane() % 2 == 0) {
+      const int row = offset / kKeyTile * half_dim + (g * kKvGroup + Lane()) / 2;
+      codes[row * kKeyTile + offset % kKeyTile] = both;
+    }
+    if (!is_key && Lane() < 16) codes[offset * half_dim + g * 16 + Lane()] = both;
+  }
+}
+
 // Keys lie in tiles of 16 tokens, dimension by dimension; values token by token.
 __device__ __forceinline__ void StoreHead(const KvArgs& kv, const float* head, std::byte* region,
                                           int offset, bool is_key) {
+  if (kv.dtype == DType::kI4) return StoreGroups(kv, head, region, offset, is_key);
   const int head_dim = kv.head_dim;
-  float scale = 1;
+  float scale = is_key ? kv.key_scale : kv.value_scale;
   const int64_t scales = is_key ? kv.key_scales_offset : kv.value_scales_offset;
   if (scales != 0) {
     float amax = 0;

@@ -3,9 +3,11 @@
 
 #include <ctime>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "src/base/status_macros.h"
+#include "src/engine/chat_reasoning.h"
 
 namespace llm {
 namespace {
@@ -115,7 +117,7 @@ absl::StatusOr<std::string> ContextOf(const ModelText& model, absl::string_view 
     absl::StrAppend(&json, ",\"eos_token\":", SpecialToken(tokenizer, tokenizer.eos_id()));
   }
   json += '}';
-  return json;
+  return WithReasoningNames(std::move(json));
 }
 
 int64_t NowS() { return static_cast<int64_t>(std::time(nullptr)); }

@@ -58,6 +58,20 @@ TEST(DirectoryModelTest, PrefersTheTemplateThatIsAFileOfItsOwn) {
   EXPECT_EQ(*RenderChat((*model)->text(), R"([{"role": "user", "content": "hi"}])"), "hi!");
 }
 
+TEST(DirectoryModelTest, GivesReasoningToTheTemplateUnderItsOtherNames) {
+  HubDirectory hub;
+  hub.Write("chat_template.jinja",
+            "{% for m in messages %}{{ m.thinking }},{{ m.reasoning_content }};{% endfor %}");
+  ModelOptions options;
+  options.header_only = true;
+  const auto model = LoadedModel::Open(hub.path(), options);
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(*RenderChat((*model)->text(), R"([{"reasoning_content": "a"}, {"thinking": "b"},
+      {"reasoning": "c"}, {"reasoning_content": null, "reasoning": "d"}, {"content": "e"},
+      {"reasoning_content": "f", "thinking": "g"}])"),
+            "a,a;b,b;c,c;d,d;,;g,f;");
+}
+
 TEST(DirectoryModelTest, NamesTheFileThatIsMissing) {
   for (const char* name : {"config.json", "tokenizer.json", "model.safetensors"}) {
     const HubDirectory hub;
