@@ -137,8 +137,8 @@ def mixed_trace(folder):
     return path
 
 
-def timelines(arguments, folder):
-    """name: CSV, a line a step of the real engine."""
+def timelines(arguments, costs, folder):
+    """name: CSV, a line a step of the simulated engine."""
     mixed = ["--trace", mixed_trace(folder), "--most-prompt", 6000, "--rate", 4, "--kv-tokens", 32768]
     jobs = {"chunks": [*mixed, "--token-gap-ms", 50],
             "no chunks": [*mixed, "--max-step-tokens", 6100],
@@ -147,5 +147,5 @@ def timelines(arguments, folder):
     paths = {}
     for name, flags in jobs.items():
         paths[name] = folder / f"{name.replace(' ', '-')}.csv"
-        Replays(arguments, flags).run("--timeline", paths[name])
+        Replays(arguments, flags).run("--timeline", paths[name], costs=costs)
     return paths
