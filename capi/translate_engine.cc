@@ -28,6 +28,9 @@ absl::Status TranslateKvDType(uint32_t value, DType* dtype) {
     case LLM_KV_INT8:
       *dtype = DType::kI8;
       return absl::OkStatus();
+    case LLM_KV_INT4:
+      *dtype = DType::kI4;
+      return absl::OkStatus();
     default:
       return absl::InvalidArgumentError(absl::StrCat("kv_dtype: ", value, " is unknown"));
   }

@@ -313,6 +313,9 @@ LLM_API llm_status llm_queue_fd(llm_queue* queue, int32_t* fd);
 #define LLM_KV_BF16 3
 #define LLM_KV_FP8_E4M3 4
 #define LLM_KV_INT8 5
+#ifdef LLM_EXPERIMENTAL
+#define LLM_KV_INT4 6 /* in groups of 32 values, so head_dim is a multiple of 32. May change */
+#endif
 
 /* Who is served first. LLM_POLICY_DEADLINE is there since ABI 1.1. */
 #define LLM_POLICY_FCFS 0
