@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <numeric>
 
+#include "src/engine/class_counters.h"
 #include "src/engine/histograms.h"
 #include "src/engine/open_times.h"
 #include "src/engine/request_clock.h"
@@ -47,6 +48,7 @@ struct StepCounters {
   std::array<uint64_t, kNumRequestStages> deadlines_by_stage{};
   uint64_t hopeless_requests_total = 0;  // of those in the queue: ended before their deadline
   TargetCounters targets;
+  ClassCounters classes;
   Histograms histograms;
   StepCostModel::Coefficients cost;
   StepCostModel::Error cost_error;

@@ -120,6 +120,27 @@ void WriteTargets(const EngineMetrics& metrics, PrometheusText* out) {
                metrics.step.hopeless_requests_total);
 }
 
+void WriteClasses(const StepCounters& step, PrometheusText* out) {
+  using Class = ClassCounters::Class;
+  const auto by_class = [&](const char* name, const char* help, uint64_t Class::*count,
+                            MetricUnit unit) {
+    out->Family(name, "counter", help);
+    for (const Class& one : step.classes.classes()) {
+      out->Sample(PrometheusText::Label("request_class", absl::StrCat(one.id)), one.*count, unit);
+    }
+  };
+  by_class("inlay:class_requests_total", "Requests that ended, by request_class.",
+           &Class::finished_requests, MetricUnit::kNumber);
+  by_class("inlay:class_good_requests_total", "Of these, the good ones.", &Class::good_requests,
+           MetricUnit::kNumber);
+  by_class("inlay:class_generated_tokens_total", "Tokens generated for them.",
+           &Class::generated_tokens, MetricUnit::kNumber);
+  by_class("inlay:class_ttft_requests_total", "Of these, those that got a token.",
+           &Class::ttft_requests, MetricUnit::kNumber);
+  by_class("inlay:class_ttft_seconds_total", "From their submit to their first token.",
+           &Class::ttft_ns, kSeconds);
+}
+
 void WriteSteps(const EngineMetrics& metrics, PrometheusText* out) {
   const StepCounters& step = metrics.step;
   out->Counter("inlay:steps_total", "Steps.", step.steps_total);
@@ -257,6 +278,7 @@ std::string MetricsText(const EngineMetrics& metrics, const MetricsLabels& label
   WriteTokens(metrics, &out);
   WriteRequests(metrics, &out);
   WriteTargets(metrics, &out);
+  WriteClasses(metrics.step, &out);
   WriteSteps(metrics, &out);
   WriteBytes(metrics, &out);
   WriteCost(metrics.step, &out);

@@ -1,5 +1,5 @@
-// Who waits in vain leaves the queue at once: what it would have taken goes to those that can still
-// be served in time.
+// Deadlines inside the engine's thread. Who waits in vain leaves the queue at once: what it would
+// have taken goes to those that can still be served in time.
 #include "src/engine/step_loop.h"
 
 namespace llm {
@@ -21,6 +21,19 @@ bool StepLoop::IsHopeless(ActiveRequest* request, int64_t now_ns) const {
   query.now_ns = now_ns;
   request->first_token_cost_ns = scheduler_->Forecast(query).alone_ns;
   return now_ns + request->first_token_cost_ns > deadline_ns;
+}
+
+void StepLoop::CountTargets(const ActiveRequest& request, const FinishRecord& finish) {
+  const ChoiceGroup* group = request.group.get();
+  const int64_t longest_gap_ns = group != nullptr ? group->longest_gap_ns : request.longest_gap_ns;
+  const bool good = counters_.targets.Count(request.request, finish, longest_gap_ns);
+  ClassCounters::Class* counters = counters_.classes.Of(request.request.request_class);
+  ++counters->finished_requests;
+  if (good) ++counters->good_requests;
+  counters->generated_tokens += static_cast<uint64_t>(finish.stats.generated_tokens);
+  if (finish.stats.ttft_ns < 0) return;
+  ++counters->ttft_requests;
+  counters->ttft_ns += static_cast<uint64_t>(finish.stats.ttft_ns);
 }
 
 }  // namespace llm

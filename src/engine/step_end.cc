@@ -82,8 +82,7 @@ void StepLoop::Settle(ActiveRequest* request) {
     finish = group->finish;
   }
   CountEnd(*request, finish);
-  counters_.targets.Count(request->request, finish,
-                          group != nullptr ? group->longest_gap_ns : request->longest_gap_ns);
+  CountTargets(*request, finish);
   CountTimes(*request, finish.stats);
   log_.Add(RecordKind::kFinished, request->request.id, finish.stats.generated_tokens,
            static_cast<int64_t>(finish.reason), request->end_ns);

@@ -132,6 +132,7 @@ class StepLoop {
   void EndOutOfMemory(ActiveRequest* request);
   void Settle(ActiveRequest* request);
   void CountEnd(const ActiveRequest& request, const FinishRecord& finish);
+  void CountTargets(const ActiveRequest& request, const FinishRecord& finish);
   // Out of the scheduler; its blocks go back.
   void Unschedule(ActiveRequest* request);
   void CountTimes(const ActiveRequest& request, const RequestStats& stats);

@@ -3,9 +3,9 @@
 
 namespace llm {
 
-void TargetCounters::Count(const Request& asked, const FinishRecord& finish,
+bool TargetCounters::Count(const Request& asked, const FinishRecord& finish,
                            int64_t longest_gap_ns) {
-  if (finish.reason == FinishReason::kCancelled) return;
+  if (finish.reason == FinishReason::kCancelled) return false;
   const RequestStats& stats = finish.stats;
   bool all = finish.status == absl::StatusCode::kOk;
   const auto count = [&](Target target, bool was_stated, bool was_met) {
@@ -23,9 +23,10 @@ void TargetCounters::Count(const Request& asked, const FinishRecord& finish,
   count(Target::kCompletion, asked.completion_deadline_ns != 0,
         finish.status == absl::StatusCode::kOk &&
             stats.total_ns <= asked.completion_deadline_ns - asked.arrival_ns);
-  if (!all) return;
+  if (!all) return false;
   ++good_requests;
   good_tokens += static_cast<uint64_t>(stats.generated_tokens);
+  return true;
 }
 
 }  // namespace llm

@@ -23,7 +23,8 @@ struct TargetCounters {
   uint64_t good_tokens = 0;
 
   // `longest_gap_ns`: between two tokens of it, or of one of its choices.
-  void Count(const Request& asked, const FinishRecord& finish, int64_t longest_gap_ns);
+  // Returns whether the request was good.
+  bool Count(const Request& asked, const FinishRecord& finish, int64_t longest_gap_ns);
 };
 
 }  // namespace llm

@@ -30,11 +30,11 @@ def draw_gaps(timelines, folder):
     for name, label, colour in (("no chunks", "whole prompts", OTHER), ("chunks", "chunks under a target of 50 ms", OURS)):
         rows = [row for row in steps(timelines[name]) if row["decodes"] > 0]
         axes.plot([row["time_s"] for row in rows], [row["step_s"] * 1e3 for row in rows], color=colour, label=label,
-                  linewidth=1, marker=".", markersize=3)
+                  linewidth=1, drawstyle="steps-pre")
     axes.set_yscale("log")
     axes.set_xlabel("time, s")
     axes.set_ylabel("gap between tokens, ms")
-    axes.set_title("Streams while documents of 6,000 tokens arrive", fontsize=11)
+    axes.set_title("Streams while documents of 6,000 tokens arrive (simulated at measured costs)", fontsize=11)
     axes.grid(alpha=0.3)
     axes.legend()
     save(figure, folder / "gap-over-time.png")
@@ -69,7 +69,7 @@ def draw_memory(timelines, folder):
         occupancy.plot(times, [100 * row["held"] / row["total"] for row in rows], color=colour, label=name, linewidth=1)
         preempted.plot(times, count, color=colour, label=name)
     occupancy.set_ylabel("held blocks, %")
-    occupancy.set_title("200 requests at once, 64 blocks", fontsize=11)
+    occupancy.set_title("200 requests at once, 64 blocks (simulated at measured costs)", fontsize=11)
     preempted.set_ylabel("preemptions")
     preempted.set_xlabel("time, s")
     for axes in (occupancy, preempted):

@@ -121,7 +121,7 @@ def plots(arguments, data):
     """PNGs in the folder OUTPUT-plots. matplotlib lives in the comparison's own venv."""
     folder = pathlib.Path(arguments.output + "-plots")
     folder.mkdir(exist_ok=True)
-    paths = replays.timelines(arguments, folder)
+    paths = replays.timelines(arguments, arguments.costs, folder)
     inputs = {"timelines": {name: str(path) for name, path in paths.items()}, "overload": data.get("overload")}
     (folder / "plots.json").write_text(json.dumps(inputs))
     script = pathlib.Path(__file__).with_name("draw_pressure.py")

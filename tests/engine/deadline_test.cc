@@ -200,5 +200,30 @@ TEST_F(DeadlineTest, RequestsCountAsGoodWhenTheyMeetAllThatTheyStated) {
   EXPECT_EQ(targets.met[static_cast<size_t>(Target::kCompletion)], 1u);
 }
 
+TEST_F(DeadlineTest, ClassesAreCountedApartUpToABound) {
+  RequestSpec spec = Timed(8, 20 * kMs, 4);
+  spec.request_class = 7;
+  harness_->Submit(spec);
+  harness_->RunAll();
+  const auto of = [this](uint32_t id) { return *harness_->Metrics().step.classes.Of(id); };
+  EXPECT_EQ(of(7).finished_requests, 1u);
+  EXPECT_EQ(of(7).good_requests, 1u);
+  EXPECT_EQ(of(7).generated_tokens, 4u);
+  EXPECT_EQ(of(7).ttft_requests, 1u);
+  EXPECT_EQ(of(7).ttft_ns, static_cast<uint64_t>(1.8 * kMs));
+  for (uint32_t id = 100; id < 200; ++id) {
+    spec.request_class = id;
+    harness_->Submit(spec);
+    harness_->RunAll();
+  }
+  const EngineMetrics metrics = harness_->Metrics();
+  uint64_t finished = 0;
+  for (const ClassCounters::Class& one : metrics.step.classes.classes()) {
+    finished += one.finished_requests;
+  }
+  EXPECT_EQ(metrics.step.classes.classes().size(), ClassCounters::kMaxClasses);
+  EXPECT_EQ(finished, metrics.step.finished_requests_total);
+}
+
 }  // namespace
 }  // namespace llm
