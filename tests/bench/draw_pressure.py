@@ -27,7 +27,8 @@ def save(figure, path):
 def draw_gaps(timelines, folder):
     """A step's time is the gap between two tokens of each stream that decodes in it."""
     figure, axes = pyplot.subplots(figsize=(7.5, 4.2), dpi=140)
-    for name, label, colour in (("no chunks", "whole prompts", OTHER), ("chunks", "chunks under a target of 50 ms", OURS)):
+    ways = (("no chunks", "whole prompts", OTHER), ("chunks", "chunks under a target of 50 ms", OURS))
+    for name, label, colour in ways:
         rows = [row for row in steps(timelines[name]) if row["decodes"] > 0]
         axes.plot([row["time_s"] for row in rows], [row["step_s"] * 1e3 for row in rows], color=colour, label=label,
                   linewidth=1, drawstyle="steps-pre")

@@ -125,7 +125,8 @@ def plots(arguments, data):
     inputs = {"timelines": {name: str(path) for name, path in paths.items()}, "overload": data.get("overload")}
     (folder / "plots.json").write_text(json.dumps(inputs))
     script = pathlib.Path(__file__).with_name("draw_pressure.py")
-    subprocess.run([models.python_with(scaling.DRAWING_PACKAGE), script, folder / "plots.json"], check=True, stdout=sys.stderr)
+    python = models.python_with(scaling.DRAWING_PACKAGE)
+    subprocess.run([python, script, folder / "plots.json"], check=True, stdout=sys.stderr)
     return {"folder": str(folder)}, f"Plots: {folder}"
 
 

@@ -58,8 +58,8 @@ def agreement(arguments):
             if real[key] == simulated[key] == 0:
                 continue
             ratio = simulated[key] / real[key] if real[key] else float("inf")
-            rows.append({"workload": name, "figure": key, "real": real[key], "simulated": simulated[key], "ratio": ratio,
-                         "holds": abs(ratio - 1) <= WITHIN, "others_cores": real["others_cores"]})
+            rows.append({"workload": name, "figure": key, "real": real[key], "simulated": simulated[key],
+                         "ratio": ratio, "holds": abs(ratio - 1) <= WITHIN, "others_cores": real["others_cores"]})
     return {"rows": rows, "runs": runs, "costs": quietest["arrivals"][0]["costs"]}
 
 
@@ -67,8 +67,8 @@ def agreement_table(result):
     lines = [f"| workload | figure | real engine | simulated | ratio (within {WITHIN:.0%}) | |",
              "|---|---|---|---|---|---|"]
     for row in result["rows"]:
-        lines.append(f"| {row['workload']} | {row['figure']} | {row['real']:.4g} | {row['simulated']:.4g} | {row['ratio']:.3f} | "
-                     f"{'' if row['holds'] else 'missed'} |")
+        lines.append(f"| {row['workload']} | {row['figure']} | {row['real']:.4g} | {row['simulated']:.4g} | "
+                     f"{row['ratio']:.3f} | {'' if row['holds'] else 'missed'} |")
     return "\n".join(lines)
 
 
@@ -115,7 +115,8 @@ def overload(arguments, costs, one_x=None, loads=LOADS, seconds=600, simulated=T
 
 
 def overload_table(result):
-    lines = [f"1x: {result['one_x']:.3f} requests a second ({'simulated' if result['simulated'] else 'real engine'})", "",
+    where = "simulated" if result["simulated"] else "real engine"
+    lines = [f"1x: {result['one_x']:.3f} requests a second ({where})", "",
              "| load | goodput with admission, requests/s | refused | without | refused |", "|---|---|---|---|---|"]
     pairs = zip(*(result["curves"][name] for name in ADMISSIONS))
     for guarded, open_to_all in pairs:
