@@ -23,22 +23,19 @@ constexpr int kTile = kKeyTile;
 
 // Views of the block's shared memory.
 struct Shared {
-  float* keys;          // [head_dim, kTile]
-  float* values;        // [kTile, head_dim]
-  float* queries;       // [kHeads, head_dim]
-  float* key_scales;    // [kTile]
-  float* value_scales;  // [kTile]
+  float* keys;     // [head_dim, kTile]
+  float* values;   // [kTile, head_dim]
+  float* queries;  // [kHeads, head_dim]
 };
 
 __device__ __forceinline__ Shared ViewShared(int head_dim) {
   float* memory = DynamicShared<float>();
   const int tile = kTile * head_dim;
-  float* scales = memory + 2 * tile + kHeads * head_dim;
-  return {memory, memory + tile, memory + 2 * tile, scales, scales + kTile};
+  return {memory, memory + tile, memory + 2 * tile};
 }
 
 size_t SharedBytes(int head_dim) {
-  return static_cast<size_t>((2 * kTile + kHeads) * head_dim + 2 * kTile) * sizeof(float);
+  return static_cast<size_t>((2 * kTile + kHeads) * head_dim) * sizeof(float);
 }
 
 // What the block works on.
@@ -83,33 +80,43 @@ __device__ __forceinline__ void LoadQuery(const AttentionArgs& args, const Query
   __syncwarp();
 }
 
-// The same of int4, with their scales.
-__device__ __forceinline__ void LoadGroups(const KvArgs& kv, const std::byte* region, int offset,
-                                           const Shared& shared) {
-  const int half_dim = kv.head_dim / 2;
-  const uint8_t* keys = reinterpret_cast<const uint8_t*>(region) + offset * half_dim;
-  const uint8_t* values =
-      reinterpret_cast<const uint8_t*>(region + kv.values_offset) + offset * half_dim;
-  const uint16_t* key_scales =
-      reinterpret_cast<const uint16_t*>(region + kv.key_scales_offset) + offset;
-  const uint16_t* value_scales =
-      reinterpret_cast<const uint16_t*>(region + kv.value_scales_offset) + offset;
-  for (int i = static_cast<int>(threadIdx.x); i < kTile * half_dim; i += kThreads) {
-    const int row = i / kTile;  // dimensions 2 row and 2 row + 1
-    const int key = i % kTile;
-    const float key_scale = FromF16(key_scales[2 * row / kKvGroup * kv.block_size + key]);
-    shared.keys[2 * row * kTile + key] = static_cast<float>((keys[i] & 0xf) - 8) * key_scale;
-    shared.keys[(2 * row + 1) * kTile + key] = static_cast<float>((keys[i] >> 4) - 8) * key_scale;
-    const int token = i / half_dim;
-    const int group = i % half_dim / 16;
-    const float value_scale = FromF16(value_scales[group * kv.block_size + token]);
-    float* value = shared.values + token * kv.head_dim + group * kKvGroup + i % 16;
-    value[0] = static_cast<float>((values[i] & 0xf) - 8) * value_scale;
-    value[16] = static_cast<float>((values[i] >> 4) - 8) * value_scale;
-  }
-  if (static_cast<int>(threadIdx.x) >= kTile) return;
-  shared.key_scales[threadIdx.x] = 1.0f;
-  shared.value_scales[threadIdx.x] = 1.0f;
+// Of dimension d of the key or value at `offset` in the block.
+__device__ __forceinline__ float ScaleOf(const KvArgs& kv, const std::byte* region, int offset,
+                                         int d, bool is_key) {
+  if (kv.scale_groups == 0) return is_key ? kv.key_scale : kv.value_scale;
+  const int group = d / (kv.head_dim / kv.scale_groups);
+  const uint16_t* scales = reinterpret_cast<const uint16_t*>(
+      region + (is_key ? kv.key_scales_offset : kv.value_scales_offset));
+  return FromF16(scales[group * kv.block_size + offset]);
+}
+
+__device__ __forceinline__ float LoadNibble(const std::byte* matrix, int64_t byte, bool high) {
+  const int packed = reinterpret_cast<const uint8_t*>(matrix)[byte];
+  return static_cast<float>((high ? packed >> 4 : packed & 0xf) - 8);
+}
+
+// Keys and values times their scales, exactly: at most 11 bits times 8.
+__device__ __forceinline__ float LoadKey(const KvArgs& kv, const std::byte* region, int offset,
+                                         int d) {
+  const int tile = offset / kTile;
+  const int key = offset % kTile;
+  const float x =
+      kv.dtype == DType::kI4
+          ? LoadNibble(region, (int64_t{tile} * (kv.head_dim / 2) + d / 2) * kTile + key,
+                       d % 2 != 0)
+          : LoadElement(kv.dtype, region, (int64_t{tile} * kv.head_dim + d) * kTile + key);
+  return x * ScaleOf(kv, region, offset, d, true);
+}
+
+__device__ __forceinline__ float LoadValue(const KvArgs& kv, const std::byte* region, int offset,
+                                           int d) {
+  const std::byte* matrix = region + kv.values_offset;
+  const int64_t first = int64_t{offset} * kv.head_dim;
+  const int in_group = d % kKvGroup;
+  const int64_t byte = (first + d - in_group) / 2 + in_group % (kKvGroup / 2);
+  const float x = kv.dtype == DType::kI4 ? LoadNibble(matrix, byte, in_group >= kKvGroup / 2)
+                                         : LoadElement(kv.dtype, matrix, first + d);
+  return x * ScaleOf(kv, region, offset, d, false);
 }
 
 // The keys and values of a tile, also those that the query does not see.
@@ -120,22 +127,10 @@ __device__ __forceinline__ void LoadTile(const KvArgs& kv, const Query& query, i
   const int offset = first_key % kv.block_size;
   const std::byte* region =
       kv.base + (int64_t{block} * kv.num_kv_heads + query.kv_head) * kv.head_bytes;
-  if (kv.dtype == DType::kI4) return LoadGroups(kv, region, offset, shared);
-  const int64_t begin = int64_t{offset} * head_dim;  // of keys' tiles as of values
   for (int i = static_cast<int>(threadIdx.x); i < kTile * head_dim; i += kThreads) {
-    shared.keys[i] = LoadElement(kv.dtype, region, begin + i);
-    shared.values[i] = LoadElement(kv.dtype, region + kv.values_offset, begin + i);
+    shared.keys[i] = LoadKey(kv, region, offset + i % kTile, i / kTile);
+    shared.values[i] = LoadValue(kv, region, offset + i / head_dim, i % head_dim);
   }
-  if (static_cast<int>(threadIdx.x) >= kTile) return;
-  const int i = offset + static_cast<int>(threadIdx.x);
-  float key_scale = kv.key_scale;
-  float value_scale = kv.value_scale;
-  if (kv.key_scales_offset != 0) {
-    key_scale = FromF16(reinterpret_cast<const uint16_t*>(region + kv.key_scales_offset)[i]);
-    value_scale = FromF16(reinterpret_cast<const uint16_t*>(region + kv.value_scales_offset)[i]);
-  }
-  shared.key_scales[threadIdx.x] = key_scale;
-  shared.value_scales[threadIdx.x] = value_scale;
 }
 
 // A lane has a key and every second dimension of it.
@@ -148,7 +143,7 @@ __device__ __forceinline__ float Score(const AttentionArgs& args, const Shared& 
     sum = fmaf(q[d], shared.keys[d * kTile + key], sum);
   }
   sum += __shfl_xor_sync(kAllLanes, sum, kTile);
-  const float score = sum * shared.key_scales[key] * args.scale;
+  const float score = sum * args.scale;
   return args.soft_cap > 0 ? args.soft_cap * tanhf(score / args.soft_cap) : score;
 }
 
@@ -167,9 +162,8 @@ __device__ __forceinline__ void AddTile(const AttentionArgs& args, const Shared&
 #pragma unroll
   for (int j = 0; j < kDims; ++j) part->values[j] *= correction;
   const int head_dim = args.kv.head_dim;
-  const float scaled = weight * shared.value_scales[key];
   for (int k = begin; k < end; ++k) {
-    const float w = __shfl_sync(kAllLanes, scaled, k);
+    const float w = __shfl_sync(kAllLanes, weight, k);
 #pragma unroll
     for (int j = 0; j < kDims; ++j) {
       const int d = j * kWarp + Lane();

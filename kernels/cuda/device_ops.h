@@ -61,29 +61,28 @@ struct KvArgs {
   int block_size;
   int num_kv_heads;
   int head_dim;
-  int64_t element_bytes;
+  int scale_groups;  // 0: key_scale and value_scale hold for all
   int64_t values_offset;
-  int64_t key_scales_offset;    // 0: the dtype has no scales
-  int64_t value_scales_offset;  // likewise
+  int64_t key_scales_offset;
+  int64_t value_scales_offset;
   int64_t head_bytes;
-  float key_scale;  // of all keys, where they have none of their own
+  float key_scale;
   float value_scale;
 };
 inline KvArgs KvArgsOf(const KvLayerView& kv) {
   const KvLayout& layout = kv.layout;
-  const bool scaled = layout.scaled();
   return {kv.base,
           layout.dtype,
           layout.block_size,
           layout.num_kv_heads,
           layout.head_dim,
-          static_cast<int64_t>(DTypeBytes(layout.dtype)),
+          layout.scale_groups(),
           static_cast<int64_t>(layout.values_offset()),
-          scaled ? static_cast<int64_t>(layout.key_scales_offset()) : 0,
-          scaled ? static_cast<int64_t>(layout.value_scales_offset()) : 0,
+          static_cast<int64_t>(layout.key_scales_offset()),
+          static_cast<int64_t>(layout.value_scales_offset()),
           static_cast<int64_t>(layout.head_bytes()),
-          layout.constant_scales ? kv.key_scale : 1.0f,
-          layout.constant_scales ? kv.value_scale : 1.0f};
+          kv.key_scale,
+          kv.value_scale};
 }
 
 struct RopeKvWriteArgs {

@@ -48,9 +48,12 @@ __device__ __forceinline__ void RotateHead(float* head, bool adjacent, int rope_
   __syncwarp();
 }
 
-// Of a token's head with the largest magnitude amax; NaN when a value is not finite or too large.
-__device__ __forceinline__ uint16_t ScaleBits(DType dtype, float amax, bool finite) {
-  const uint16_t bits = ToF16(amax / (dtype == DType::kI8 ? 127.0f : 448.0f));
+// Of values between `least` and `most`, as kv_element.h; NaN when one is not finite or too large.
+__device__ __forceinline__ uint16_t ScaleBits(DType dtype, float most, float least, bool finite) {
+  const float extreme = most >= -least ? most : least;
+  float scale = fmaxf(most, -least) / (dtype == DType::kI8 ? 127.0f : 448.0f);
+  if (dtype == DType::kI4) scale = extreme == 0 ? 0.0f : extreme / -8.0f;
+  const uint16_t bits = ToF16(scale);
   return finite && IsFinite(FromF16(bits)) ? bits : uint16_t{0x7e00};
 }
 
@@ -73,62 +76,67 @@ __device__ __forceinline__ void StoreElement(DType dtype, std::byte* matrix, int
   }
 }
 
-// int4: a lane has one dimension of each group, and the first of two that share a byte stores both.
-__device__ __forceinline__ void StoreGroups(const KvArgs& kv, const float* head, std::byte* region,
-                                            int offset, bool is_key) {
-  static_assert(kKvGroup == kWarp);
-  uint16_t* scales = reinterpret_cast<uint16_t*>(
-                         region + (is_key ? kv.key_scales_offset : kv.value_scales_offset)) +
-                     offset;
-  uint8_t* codes = reinterpret_cast<uint8_t*>(is_key ? region : region + kv.values_offset);
-  const int half_dim = kv.head_dim / 2;
-  for (int g = 0; g < kv.head_dim / kKvGroup; ++g) {
-    const float x = head[g * kKvGroup + Lane()];
-    const bool finite = __all_sync(kAllLanes, IsFinite(x)) != 0;
-    const float most = WarpMax(fmaxf(x, 0.0f));
-    const float least = WarpMax(fmaxf(-x, 0.0f));
-    const float extreme = most >= least ? most : -least;
-    uint16_t bits = extreme == 0 ? uint16_t{0} : ToF16(extreme / -8.0f);
-    if (!finite || !IsFinite(FromF16(bits))) bits = uint16_t{0x7e00};
-    if (Lane() == 0) scales[g * kv.block_size] = bits;
-    const float scale = FromF16(bits);
-    const float scaled = IsFinite(scale) && scale != 0 ? x / scale : 0.0f;
-    const int code = static_cast<int>(fminf(fmaxf(rintf(scaled), -8.0f), 7.0f)) + 8;
-    const int other = __shfl_xor_sync(kAllLanes, code, is_key ? 1 : 16);
-    const uint8_t both = static_cast<uint8_t>(code | other << 4);
-    if (is_key && Lane() % 2 == 0) {
-      const int row = offset / kKeyTile * half_dim + (g * kKvGroup + Lane()) / 2;
-      codes[row * kKeyTile + offset % kKeyTile] = both;
-    }
-    if (!is_key && Lane() < 16) codes[offset * half_dim + g * 16 + Lane()] = both;
+__device__ __forceinline__ unsigned NibbleOf(float x, float scale) {
+  const float scaled = IsFinite(scale) && scale != 0 ? x / scale : 0.0f;
+  return static_cast<unsigned>(fminf(fmaxf(rintf(scaled), -8.0f), 7.0f) + 8.0f);
+}
+
+// Half of the warp writes a byte each: two dimensions of the group that begins at `first`.
+__device__ __forceinline__ void StoreNibbles(const KvArgs& kv, const float* head, std::byte* matrix,
+                                             int offset, bool is_key, int first, float scale) {
+  if (Lane() >= kKvGroup / 2) return;
+  const int low = first + (is_key ? 2 * Lane() : Lane());
+  const int high = low + (is_key ? 1 : kKvGroup / 2);
+  const int64_t key_byte =
+      (int64_t{offset / kKeyTile} * (kv.head_dim / 2) + low / 2) * kKeyTile + offset % kKeyTile;
+  const int64_t value_byte = (int64_t{offset} * kv.head_dim + first) / 2 + Lane();
+  reinterpret_cast<uint8_t*>(matrix)[is_key ? key_byte : value_byte] =
+      static_cast<uint8_t>(NibbleOf(head[low], scale) | NibbleOf(head[high], scale) << 4);
+}
+
+// Of dimensions [first, end) of a token's head; written at `scales` too.
+__device__ __forceinline__ float FindScale(const KvArgs& kv, const float* head, int first, int end,
+                                           uint16_t* scales) {
+  float most = 0;
+  float least = 0;
+  bool finite = true;
+  for (int d = first + Lane(); d < end; d += kWarp) {
+    finite = finite && IsFinite(head[d]);
+    most = fmaxf(most, head[d]);
+    least = fminf(least, head[d]);
   }
+  const bool all_finite = __all_sync(kAllLanes, finite) != 0;
+  const uint16_t bits = ScaleBits(kv.dtype, WarpMax(most), -WarpMax(-least), all_finite);
+  if (Lane() == 0) *scales = bits;
+  return FromF16(bits);
 }
 
 // Keys lie in tiles of 16 tokens, dimension by dimension; values token by token.
 __device__ __forceinline__ void StoreHead(const KvArgs& kv, const float* head, std::byte* region,
                                           int offset, bool is_key) {
-  if (kv.dtype == DType::kI4) return StoreGroups(kv, head, region, offset, is_key);
   const int head_dim = kv.head_dim;
-  float scale = is_key ? kv.key_scale : kv.value_scale;
-  const int64_t scales = is_key ? kv.key_scales_offset : kv.value_scales_offset;
-  if (scales != 0) {
-    float amax = 0;
-    bool finite = true;
-    for (int d = Lane(); d < head_dim; d += kWarp) {
-      finite = finite && IsFinite(head[d]);
-      amax = fmaxf(amax, fabsf(head[d]));
+  const int groups = kv.scale_groups > 0 ? kv.scale_groups : 1;
+  const int group_size = head_dim / groups;
+  std::byte* matrix = is_key ? region : region + kv.values_offset;
+  uint16_t* scales = reinterpret_cast<uint16_t*>(
+      region + (is_key ? kv.key_scales_offset : kv.value_scales_offset));
+  for (int group = 0; group < groups; ++group) {
+    const int first = group * group_size;
+    float scale = is_key ? kv.key_scale : kv.value_scale;
+    if (kv.scale_groups > 0) {
+      scale =
+          FindScale(kv, head, first, first + group_size, scales + group * kv.block_size + offset);
     }
-    const bool all_finite = __all_sync(kAllLanes, finite) != 0;
-    const uint16_t bits = ScaleBits(kv.dtype, WarpMax(amax), all_finite);
-    if (Lane() == 0) reinterpret_cast<uint16_t*>(region + scales)[offset] = bits;
-    scale = FromF16(bits);
-  }
-  for (int d = Lane(); d < head_dim; d += kWarp) {
-    const int64_t key_element =
-        (int64_t{offset / kKeyTile} * head_dim + d) * kKeyTile + offset % kKeyTile;
-    const int64_t value_element = int64_t{offset} * head_dim + d;
-    StoreElement(kv.dtype, is_key ? region : region + kv.values_offset,
-                 is_key ? key_element : value_element, head[d], scale);
+    if (kv.dtype == DType::kI4) {
+      StoreNibbles(kv, head, matrix, offset, is_key, first, scale);
+      continue;
+    }
+    for (int d = first + Lane(); d < first + group_size; d += kWarp) {
+      const int64_t key_element =
+          (int64_t{offset / kKeyTile} * head_dim + d) * kKeyTile + offset % kKeyTile;
+      const int64_t value_element = int64_t{offset} * head_dim + d;
+      StoreElement(kv.dtype, matrix, is_key ? key_element : value_element, head[d], scale);
+    }
   }
 }
 
