@@ -61,6 +61,15 @@ void TranslateCost(const StepCounters& step, llm_metrics_snapshot* c) {
   c->cost_error_p95_ppm_current = scaled(step.cost_error.p95, 1e6);
 }
 
+void TranslateSpill(const SpillCounters& spill, llm_metrics_snapshot* c) {
+  c->spilled_blocks_total = spill.spilled_blocks_total;
+  c->returned_blocks_total = spill.returned_blocks_total;
+  c->spill_written_bytes_total = spill.written_bytes_total;
+  c->spill_read_bytes_total = spill.read_bytes_total;
+  c->spill_failed_blocks_total = spill.failed_blocks_total;
+  c->spilled_blocks_current = spill.blocks_current;
+}
+
 }  // namespace
 
 llm_metrics_snapshot TranslateMetrics(const EngineMetrics& metrics) {
@@ -102,6 +111,7 @@ llm_metrics_snapshot TranslateMetrics(const EngineMetrics& metrics) {
   c.memory_bytes_current = metrics.memory_bytes_current;
   TranslateParts(metrics, &c);
   TranslateCost(step, &c);
+  TranslateSpill(step.spill, &c);
   return c;
 }
 

@@ -94,6 +94,7 @@ std::unique_ptr<ActiveRequest> Engine::MakeActive(const RequestSpec& spec, Reque
   active->score = spec.score;
   if (spec.score != nullptr) active->score_begin = spec.score->begin();
   active->pin = spec.pin;
+  active->transfer = spec.transfer;
   if (spec.num_prompt_logprobs >= 0) active->score_begin = 0;
   active->embed = spec.embed;
   if (spec.embed != nullptr) {
@@ -139,6 +140,7 @@ absl::StatusOr<Request> Engine::MakeRequest(const RequestSpec& spec, QueuePlace*
                                                    static_cast<int64_t>(request.prompt.size())));
     request.prompt.resize(static_cast<size_t>(pinned));
   }
+  if (spec.transfer != nullptr) LLM_RETURN_IF_ERROR(CutToBlocks(&request.prompt));
   const int64_t prompt_tokens = static_cast<int64_t>(request.prompt.size());
   int64_t max_new_tokens = spec.max_new_tokens;
   if (max_new_tokens == 0) max_new_tokens = options_.max_context_tokens - prompt_tokens;
@@ -176,6 +178,7 @@ absl::StatusOr<Request> Engine::MakeRequest(const RequestSpec& spec, QueuePlace*
   request.request_class = spec.request_class;
   request.use_prefix_cache = spec.use_prefix_cache;
   request.num_prompt_logprobs = std::min(spec.num_prompt_logprobs, parts_.text.vocab_size);
+  if (spec.transfer != nullptr) LLM_RETURN_IF_ERROR(PrepareTransfer(spec, &request));
   return request;
 }
 

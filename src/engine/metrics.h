@@ -9,6 +9,7 @@
 #include "src/engine/histograms.h"
 #include "src/engine/open_times.h"
 #include "src/engine/request_clock.h"
+#include "src/engine/spill_counters.h"
 #include "src/engine/step_laps.h"
 #include "src/scheduler/scheduler.h"
 #include "src/sequence/stop_criteria.h"
@@ -47,6 +48,7 @@ struct StepCounters {
   Histograms histograms;
   StepCostModel::Coefficients cost;
   StepCostModel::Error cost_error;
+  SpillCounters spill;
   uint64_t paused_current = 0;
   uint64_t event_bytes_current = 0;
 

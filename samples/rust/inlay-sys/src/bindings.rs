@@ -380,6 +380,11 @@ pub struct llm_engine_options {
     pub host: *const llm_host,
     pub admission: u32,
     pub reserved: u32,
+    pub spill_folder: llm_string,
+    pub spill_bytes: u64,
+    pub hold_us: u32,
+    pub max_long_requests: u32,
+    pub long_request_tokens: u64,
 }
 extern "C" {
     pub fn llm_engine_open(
@@ -646,6 +651,24 @@ extern "C" {
 extern "C" {
     pub fn llm_prefix_unpin(engine: *mut llm_engine, id: llm_pin_id) -> llm_status;
 }
+extern "C" {
+    pub fn llm_prefix_save(
+        engine: *mut llm_engine,
+        prefix: *const llm_prefix,
+        path: *const ::std::os::raw::c_char,
+        path_size: usize,
+    ) -> llm_status;
+}
+extern "C" {
+    pub fn llm_prefix_load(
+        engine: *mut llm_engine,
+        path: *const ::std::os::raw::c_char,
+        path_size: usize,
+        cache_salt: *const llm_string,
+        num_tokens: *mut usize,
+        pin: *mut llm_pin_id,
+    ) -> llm_status;
+}
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct llm_embed_request {
@@ -737,6 +760,12 @@ pub struct llm_metrics_snapshot {
     pub cost_prefill_pair_ps_current: u64,
     pub cost_error_p50_ppm_current: u64,
     pub cost_error_p95_ppm_current: u64,
+    pub spilled_blocks_total: u64,
+    pub returned_blocks_total: u64,
+    pub spill_written_bytes_total: u64,
+    pub spill_read_bytes_total: u64,
+    pub spill_failed_blocks_total: u64,
+    pub spilled_blocks_current: u64,
 }
 extern "C" {
     pub fn llm_metrics(engine: *const llm_engine, metrics: *mut llm_metrics_snapshot)
