@@ -107,7 +107,7 @@ double Cached(const StepWork& work, double context) {
 
 // Tokens get dearer by the step in a way that no term has.
 double Bent(const StepWork& work, double context) {
-  return Linear(work, context) + 3e-5 * work.prefill_tokens * context * context;
+  return Linear(work, context) + 2e-2 * work.prefill_tokens * context * context;
 }
 
 TEST(TokenGapTest, GapsHoldWithinAQuarterOfTheTarget) {
