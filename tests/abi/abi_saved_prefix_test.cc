@@ -219,5 +219,39 @@ TEST_F(AbiSavedPrefixTest, BadArgumentsAndPathsAreNamed) {
   EXPECT_EQ(Save(), LLM_NOT_FOUND);
 }
 
+TEST_F(AbiSavedPrefixTest, EvictedBlocksComeBackFromTheSpillFolder) {
+  const std::string folder = testing::TempDir();
+  options_.kv_tokens = 256;
+  options_.spill_folder = {folder.data(), folder.size()};
+  Open();
+  const Answer computed = Generate();
+  const std::vector<int32_t> first = prefix_;
+  for (int32_t& id : prefix_) id += 3;
+  Generate();  // takes the first one's blocks
+  prefix_ = first;
+  const Answer again = Generate();
+  EXPECT_EQ(again.ids, computed.ids);
+  EXPECT_EQ(again.logprobs, computed.logprobs);
+  llm_metrics_snapshot metrics;
+  llm_metrics_snapshot_init(&metrics);
+  ASSERT_EQ(llm_metrics(engine_, &metrics), LLM_OK);
+  EXPECT_GT(metrics.spilled_blocks_total, 0u);
+  EXPECT_GT(metrics.spill_written_bytes_total, 0u);
+  EXPECT_GT(metrics.spilled_blocks_current, 0u);
+  EXPECT_EQ(metrics.spill_failed_blocks_total, 0u);
+}
+
+TEST_F(AbiSavedPrefixTest, ASpillFolderThatCannotBeUsedIsNamed) {
+  Open();
+  llm_engine* engine = nullptr;
+  options_.spill_folder = Str("/no/such/folder");
+  EXPECT_EQ(llm_engine_open(model_, &options_, &engine), LLM_NOT_FOUND);
+  EXPECT_THAT(llm_last_error(), HasSubstr("/no/such/folder"));
+  options_.spill_folder = Str("/tmp");
+  options_.spill_bytes = 100;
+  EXPECT_EQ(llm_engine_open(model_, &options_, &engine), LLM_INVALID_ARGUMENT);
+  EXPECT_THAT(llm_last_error(), HasSubstr("spill_bytes: 100"));
+}
+
 }  // namespace
 }  // namespace llm

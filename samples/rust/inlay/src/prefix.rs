@@ -78,6 +78,7 @@ impl Drop for PrefixPin<'_> {
 /// A prefix that was loaded from a file.
 #[derive(Debug)]
 pub struct LoadedPrefix<'a> {
+    /// Those that the file holds.
     pub num_tokens: usize,
     /// Holds its blocks; none, when they were only to be cached.
     pub pin: Option<PrefixPin<'a>>,
