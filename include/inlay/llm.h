@@ -361,7 +361,8 @@ typedef struct llm_engine_options {
   llm_string spill_folder;
   uint64_t spill_bytes; /* the most that the file takes; default 1 GiB */
   uint32_t hold_us;     /* how long requests that come to an idle engine wait at most for others to
-                           share their first step; default 0 */
+                           share their first step; default 0. Manual drive: steps
+                           say that they worked meanwhile */
   uint32_t max_long_requests;   /* running at once, of those that know long_request_tokens tokens;
                                    shorter ones pass others that wait. Default: no bound */
   uint64_t long_request_tokens; /* prompt and output so far; default: max_context_tokens / 4 */

@@ -12,7 +12,7 @@ constexpr int kStepsBetweenFits = 16;
 constexpr double kSurprise = 0.05;  // relative error that asks for a new fit
 constexpr double kExact = 1e-3;     // residuals below need no weighing
 constexpr int kReweightings = 3;
-constexpr double kCautionQuantile = 0.95;
+constexpr double kCautionQuantile = 0.9;
 constexpr double kMostCaution = 1.3;  // a machine that slips further is not to be predicted
 constexpr int kSweeps = 60;           // of coordinate descent: five unknowns settle in far fewer
 
