@@ -31,6 +31,9 @@ absl::Status TranslateKvDType(uint32_t value, DType* dtype) {
     case LLM_KV_INT8:
       *dtype = DType::kI8;
       return absl::OkStatus();
+    case LLM_KV_INT4:
+      *dtype = DType::kI4;
+      return absl::OkStatus();
     default:
       return absl::InvalidArgumentError(absl::StrCat("kv_dtype: ", value, " is unknown"));
   }
@@ -45,8 +48,30 @@ absl::Status CheckReserved(const llm_engine_options& c) {
   const char* field = nullptr;
   if (c.num_ranks > 1) field = "num_ranks";
   if (c.reserved != 0) field = "reserved";
+  if (c.reserved2 != 0) field = "reserved2";
   if (field == nullptr) return absl::OkStatus();
   return absl::UnimplementedError(absl::StrCat(field, ": reserved for a later version"));
+}
+
+absl::Status TranslateSimCosts(const llm_sim_costs* given, OpenOptions* options) {
+  if (given == nullptr) return absl::OkStatus();
+  llm_sim_costs c;
+  LLM_RETURN_IF_ERROR(ReadStruct("llm_sim_costs", given, &c));
+  if (c.reserved != 0) return absl::UnimplementedError("sim_costs: reserved is not 0");
+  // A second for each: no sum of a step's overflows a clock.
+  constexpr uint64_t kMostNs = 1'000'000'000;
+  for (const uint64_t ns : {c.fixed_ns, c.decode_row_ns, c.prefill_token_ns, c.decode_key_ps / 1000,
+                            c.prefill_pair_ps / 1000}) {
+    if (ns <= kMostNs) continue;
+    return absl::InvalidArgumentError(absl::StrCat("sim_costs: ", ns, " ns exceed a second"));
+  }
+  options->has_sim_cost = true;
+  options->sim_cost = {.fixed = static_cast<double>(c.fixed_ns),
+                       .decode_row = static_cast<double>(c.decode_row_ns),
+                       .prefill_token = static_cast<double>(c.prefill_token_ns),
+                       .decode_key = static_cast<double>(c.decode_key_ps) / 1e3,
+                       .prefill_pair = static_cast<double>(c.prefill_pair_ps) / 1e3};
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -64,6 +89,8 @@ absl::Status TranslateEngineOptions(const llm_engine_options* given, OpenOptions
   bool batch_invariant = false;  // the CPU always is
   LLM_RETURN_IF_ERROR(ReadSwitch("batch_invariant", c.batch_invariant, false, &batch_invariant));
   LLM_RETURN_IF_ERROR(TranslateHost(c.host, &options->host));
+  LLM_RETURN_IF_ERROR(TranslateSimCosts(c.sim_costs, options));
+  LLM_RETURN_IF_ERROR(ReadSwitch("refuse_late", c.refuse_late, true, &options->refuse_late));
   options->num_threads = c.num_threads != 0 ? c.num_threads : ThreadsOfCpus(options->host);
   options->block_size = c.block_size;
   options->kv_tokens = c.kv_tokens;

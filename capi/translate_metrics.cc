@@ -61,6 +61,24 @@ void TranslateCost(const StepCounters& step, llm_metrics_snapshot* c) {
   c->cost_error_p95_ppm_current = scaled(step.cost_error.p95, 1e6);
 }
 
+void TranslateTargets(const EngineMetrics& metrics, llm_metrics_snapshot* c) {
+  const TargetCounters& targets = metrics.step.targets;
+  const auto count = [&](Target target, uint64_t* stated, uint64_t* met) {
+    *stated = targets.stated[static_cast<size_t>(target)];
+    *met = targets.met[static_cast<size_t>(target)];
+  };
+  count(Target::kFirstToken, &c->first_token_target_requests_total,
+        &c->first_token_met_requests_total);
+  count(Target::kTokenGap, &c->token_gap_target_requests_total, &c->token_gap_met_requests_total);
+  count(Target::kCompletion, &c->completion_target_requests_total,
+        &c->completion_met_requests_total);
+  c->good_requests_total = targets.good_requests;
+  c->good_tokens_total = targets.good_tokens;
+  c->rejected_late_requests_total = metrics.rejected.late;
+  c->hopeless_requests_total = metrics.step.hopeless_requests_total;
+  c->clock_ns_current = metrics.clock_ns_current;
+}
+
 void TranslateSpill(const SpillCounters& spill, llm_metrics_snapshot* c) {
   c->spilled_blocks_total = spill.spilled_blocks_total;
   c->returned_blocks_total = spill.returned_blocks_total;
@@ -111,6 +129,7 @@ llm_metrics_snapshot TranslateMetrics(const EngineMetrics& metrics) {
   c.memory_bytes_current = metrics.memory_bytes_current;
   TranslateParts(metrics, &c);
   TranslateCost(step, &c);
+  TranslateTargets(metrics, &c);
   TranslateSpill(step.spill, &c);
   return c;
 }

@@ -17,7 +17,6 @@ namespace {
 absl::Status CheckReserved(const llm_request& c) {
   const char* field = nullptr;
   if (c.adapter_id != 0) field = "adapter_id";
-  if (c.arrival_ns != 0) field = "arrival_ns";
   if (c.reserved != 0) field = "reserved";
   if (c.reserved2 != 0) field = "reserved2";
   if (c.reserved3 != 0) field = "reserved3";
@@ -151,6 +150,7 @@ absl::Status TranslateRequest(const llm_request* given, RequestSpec* spec) {
   spec->first_token_timeout_ns = c.first_token_deadline_ns;
   spec->completion_timeout_ns = c.completion_deadline_ns;
   spec->token_gap_target_ns = c.token_gap_target_ns;
+  spec->arrival_ns = c.arrival_ns;
   spec->cache_salt = std::string(FromC(c.cache_salt));
   spec->session_id = c.session_id;
   spec->trace_id = c.trace_id;

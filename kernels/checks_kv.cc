@@ -1,4 +1,6 @@
 // Checks of the ops on paged keys and values. Every slot and block id is looked at, once per call.
+#include <cmath>
+
 #include "absl/strings/str_cat.h"
 #include "kernels/checks.h"
 #include "src/base/math.h"
@@ -14,7 +16,7 @@ absl::Status Invalid(const Args&... args) {
 
 absl::Status CheckKv(const char* op, const KvLayerView& kv, int num_heads) {
   const KvLayout& layout = kv.layout;
-  if (layout.dtype == DType::kI32 || DTypeBytes(layout.dtype) == 0) {
+  if (layout.dtype == DType::kI32 || DTypeBits(layout.dtype) == 0) {
     return Invalid(op, ": keys and values cannot be stored as ", DTypeName(layout.dtype));
   }
   if (!IsPowerOfTwo(layout.block_size) || layout.block_size % kKeyTile != 0) {
@@ -24,6 +26,16 @@ absl::Status CheckKv(const char* op, const KvLayerView& kv, int num_heads) {
   if (layout.head_dim < 16 || layout.head_dim > kMaxHeadDim || layout.head_dim % 16 != 0) {
     return Invalid(op, ": head_dim ", layout.head_dim, " is not a multiple of 16 up to ",
                    kMaxHeadDim);
+  }
+  if (layout.dtype == DType::kI4 && layout.head_dim % kKvGroup != 0) {
+    return Invalid(op, ": int4 keys and values need a head_dim that is a multiple of ", kKvGroup,
+                   ", not ", layout.head_dim);
+  }
+  const bool scales_hold = std::isfinite(kv.key_scale) && kv.key_scale > 0 &&
+                           std::isfinite(kv.value_scale) && kv.value_scale > 0;
+  if (layout.constant_scales && (layout.dtype != DType::kF8E4M3 || !scales_hold)) {
+    return Invalid(op, ": constant scales ", kv.key_scale, " and ", kv.value_scale, " of ",
+                   DTypeName(layout.dtype));
   }
   if (layout.num_kv_heads < 1 || num_heads < 1 || num_heads % layout.num_kv_heads != 0) {
     return Invalid(op, ": ", num_heads, " heads cannot share ", layout.num_kv_heads, " kv heads");

@@ -17,16 +17,21 @@ inline std::byte* KvHead(const KvLayerView& kv, int64_t block, int kv_head) {
          static_cast<size_t>(kv_head) * kv.layout.head_bytes();
 }
 
-// Position of dimension d of the key at `offset` in the block, in elements.
+// Position of dimension d of the key at `offset` in the block, in elements; in nibbles for kI4.
 inline size_t KeyElement(const KvLayout& layout, int offset, int d) {
-  const int tile = offset / kKeyTile;
-  return static_cast<size_t>(tile * layout.head_dim + d) * kKeyTile +
-         static_cast<size_t>(offset % kKeyTile);
+  const bool pairs = layout.dtype == DType::kI4;
+  const int row =
+      offset / kKeyTile * (pairs ? layout.head_dim / 2 : layout.head_dim) + (pairs ? d / 2 : d);
+  const size_t position =
+      static_cast<size_t>(row) * kKeyTile + static_cast<size_t>(offset % kKeyTile);
+  return pairs ? 2 * position + static_cast<size_t>(d % 2) : position;
 }
 
 inline size_t ValueElement(const KvLayout& layout, int offset, int d) {
-  return static_cast<size_t>(offset) * static_cast<size_t>(layout.head_dim) +
-         static_cast<size_t>(d);
+  const size_t first = static_cast<size_t>(offset) * static_cast<size_t>(layout.head_dim);
+  if (layout.dtype != DType::kI4) return first + static_cast<size_t>(d);
+  const int in_group = d % kKvGroup;
+  return first + static_cast<size_t>(d - in_group + 2 * (in_group % 16) + in_group / 16);
 }
 
 template <typename T>
@@ -45,8 +50,29 @@ inline uint16_t KvScale(DType dtype, float amax, bool finite) {
   return std::isfinite(F16ToF32(scale)) ? scale : nan;
 }
 
-// What is stored for x. `scale` is that of the token's head, 1 for dtypes without one.
+// The scale of a group of kI4 whose value of the largest magnitude is `extreme`; NaN likewise.
+inline uint16_t KvGroupScale(float extreme, bool finite) {
+  const uint16_t nan = F32ToF16(std::numeric_limits<float>::quiet_NaN());
+  if (!finite) return nan;
+  if (extreme == 0) return 0;
+  const uint16_t scale = F32ToF16(extreme / -8.0f);
+  return std::isfinite(F16ToF32(scale)) ? scale : nan;
+}
+
+// REQUIRES: the other nibble's writer is this thread.
+inline void StoreNibble(std::byte* matrix, size_t element, uint8_t code) {
+  std::byte* p = matrix + element / 2;
+  const int shift = element % 2 == 0 ? 0 : 4;
+  *p = (*p & ~(std::byte{0xf} << shift)) | (std::byte{code} << shift);
+}
+
+// What is stored for x. `scale` is that of the token's head or group, 1 for dtypes without one.
 inline void StoreKvElement(DType dtype, std::byte* matrix, size_t element, float x, float scale) {
+  if (dtype == DType::kI4) {
+    const float scaled = std::isfinite(scale) && scale != 0 ? x / scale : 0;
+    const float clamped = std::clamp(std::nearbyint(scaled), -8.0f, 7.0f);
+    return StoreNibble(matrix, element, static_cast<uint8_t>(clamped + 8));
+  }
   std::byte* p = matrix + element * DTypeBytes(dtype);
   if (dtype == DType::kF32) {
     std::memcpy(p, &x, sizeof(x));
@@ -62,6 +88,10 @@ inline void StoreKvElement(DType dtype, std::byte* matrix, size_t element, float
 }
 
 inline float LoadKvElement(DType dtype, const std::byte* matrix, size_t element) {
+  if (dtype == DType::kI4) {
+    const int byte = LoadAs<uint8_t>(matrix + element / 2);
+    return static_cast<float>((element % 2 == 0 ? byte & 0xf : byte >> 4) - 8);
+  }
   const std::byte* p = matrix + element * DTypeBytes(dtype);
   switch (dtype) {
     case DType::kF32:

@@ -24,6 +24,7 @@ try_fetch() {  # VARIABLE FUNCTION
 install_build_packages
 install_packages libgtest-dev libgmock-dev abigail-tools python3-prometheus-client
 (install_rust_packages) || say "the tests of samples/rust will be skipped"
+(install_cuda_packages) || say "the tests of the CUDA backend will be left out"
 try_fetch INLAY_SMOLLM2 fetch_smollm2
 if [ $all = 1 ]; then
   try_fetch INLAY_GEMMA3 fetch_gemma3

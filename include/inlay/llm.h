@@ -133,6 +133,8 @@ static inline void llm_host_init(llm_host* host) {
 #define LLM_DEVICE_DEFAULT 0 /* the GPU when there is one that this build can use, else the CPU */
 #define LLM_DEVICE_CPU 1
 #define LLM_DEVICE_CUDA 2
+/* Computes nothing: no weights are read, no KV memory is taken, and a step moves a virtual clock by
+ * what sim_costs of llm_engine_options say. Its engines are driven by hand. Since ABI 1.1. */
 #define LLM_DEVICE_SIM 3
 
 /* Bounds on what an untrusted model file may claim, checked before memory is taken. 0: the default.
@@ -311,11 +313,15 @@ LLM_API llm_status llm_queue_fd(llm_queue* queue, int32_t* fd);
 #define LLM_KV_BF16 3
 #define LLM_KV_FP8_E4M3 4
 #define LLM_KV_INT8 5
+#ifdef LLM_EXPERIMENTAL
+#define LLM_KV_INT4 6 /* in groups of 32 values, so head_dim is a multiple of 32. May change */
+#endif
 
 /* Who is served first. LLM_POLICY_DEADLINE is there since ABI 1.1. */
 #define LLM_POLICY_FCFS 0
 #define LLM_POLICY_PRIORITY 1 /* lowest priority; a step of it is worth 10 s of waiting */
-#define LLM_POLICY_DEADLINE 2 /* earliest first_token_deadline_ns; none counts as 10 s */
+#define LLM_POLICY_DEADLINE \
+  2 /* who has to start first for its first_token_deadline_ns; none counts as 10 s */
 
 /* What must fit in kv_tokens, beside the running requests, before one starts. */
 #define LLM_ADMISSION_PREDICT 0 /* its prompt and the output that it is expected to have */
@@ -324,6 +330,23 @@ LLM_API llm_status llm_queue_fd(llm_queue* queue, int32_t* fd);
 
 #define LLM_DRIVE_THREADS 0 /* the engine has its own threads */
 #define LLM_DRIVE_MANUAL 1  /* the host calls llm_engine_step; callbacks run inside it */
+
+/* What a step takes on LLM_DEVICE_SIM: the sum of these, each times its number, as
+ * llm_metrics_snapshot tells it of a real engine (cost_*). Since ABI 1.1. */
+typedef struct llm_sim_costs {
+  uint32_t struct_size;
+  uint32_t reserved;
+  uint64_t fixed_ns;
+  uint64_t decode_row_ns;
+  uint64_t prefill_token_ns;
+  uint64_t decode_key_ps;
+  uint64_t prefill_pair_ps;
+} llm_sim_costs;
+
+static inline void llm_sim_costs_init(llm_sim_costs* costs) {
+  memset(costs, 0, sizeof(*costs));
+  costs->struct_size = (uint32_t)sizeof(*costs);
+}
 
 typedef struct llm_engine_options {
   uint32_t struct_size;
@@ -352,8 +375,14 @@ typedef struct llm_engine_options {
   llm_log_callback log;
   void* log_user_data;
   const llm_host* host; /* read during the call; default: no hooks */
-  uint32_t admission;   /* LLM_ADMISSION_*; since ABI 1.1 */
+  uint32_t admission;   /* LLM_ADMISSION_*; since ABI 1.1, as are the next */
   uint32_t reserved;
+  const llm_sim_costs* sim_costs; /* of a model opened for LLM_DEVICE_SIM, and of no other; read
+                                     during the call */
+  uint32_t refuse_late; /* switch, default on: a request whose first token is predicted to miss its
+                           deadline is refused, and one that waits ends once it cannot meet it any
+                           more. Off: it ends when the deadline has passed */
+  uint32_t reserved2;
   /* A folder: whole blocks that the prefix cache evicts go to a file there, which has no name and
    * ends with the engine, and come back when past reads and steps let expect that reading them
    * takes less time than computing them. Each is held to a checksum: one that fails is computed.
@@ -375,7 +404,9 @@ static inline void llm_engine_options_init(llm_engine_options* options) {
 
 /* options may be NULL. LLM_RESOURCE_EXHAUSTED: memory or a thread, with the numbers;
  * LLM_FAILED_PRECONDITION: a model opened with header_only; LLM_INVALID_ARGUMENT,
- * LLM_UNIMPLEMENTED: the option. */
+ * LLM_UNIMPLEMENTED: the option. A simulated engine knows no logits, nor what needs them
+ * (LLM_UNIMPLEMENTED); an answer of it ends with an end token behind min_new_tokens, where there
+ * are both, else by its length. */
 LLM_API llm_status llm_engine_open(llm_model* model, const llm_engine_options* options,
                                    llm_engine** engine);
 /* Stops intake and ends every open request (CANCELLED), whose FINISHED events can still be polled;
@@ -591,8 +622,8 @@ typedef struct llm_request {
   uint32_t render_special;         /* switch, default off: control tokens give no text */
   uint32_t prefix_cache;           /* switch, default on */
   int32_t priority;                /* lower first; only under LLM_POLICY_PRIORITY */
-  int64_t first_token_deadline_ns; /* from submit; 0: none */
-  int64_t completion_deadline_ns;  /* from submit; 0: none */
+  int64_t first_token_deadline_ns; /* from submit; 0: none; see refuse_late of llm_engine_options */
+  int64_t completion_deadline_ns;  /* likewise */
   llm_string cache_salt;           /* cached prefixes are shared only between equal salts */
   uint64_t session_id;             /* what llm_session_hint names; 0: none */
   uint64_t trace_id;               /* shown in traces, as a signed number */
@@ -600,7 +631,9 @@ typedef struct llm_request {
   int64_t token_gap_target_ns;     /* between two tokens: while this request decodes, prompts of
                                       others are computed in chunks that past steps let expect within
                                       it, of 8 tokens at least. Default: the engine's */
-  int64_t arrival_ns;              /* reserved */
+  int64_t arrival_ns;              /* LLM_DEVICE_SIM: when it arrives on the virtual clock, which
+                                      begins at 1: submit first runs steps up to then, or lets the
+                                      clock jump. 0: now */
   uint32_t request_class;          /* outputs of one class are expected to be as long as its last
                                       ones; beyond 64 classes all others are one */
   uint32_t reserved;
@@ -641,7 +674,9 @@ static inline void llm_request_init(llm_request* request) {
 /* Takes the prompt in. LLM_OK: *id is set and exactly one FINISHED event will follow; any other
  * status: neither. LLM_RESOURCE_EXHAUSTED: the queue is full, or the chat template took more time
  * or memory than it may; LLM_INVALID_ARGUMENT: among others a request that can never fit, or never
- * be queued with its choices. */
+ * be queued with its choices; LLM_DEADLINE_EXCEEDED: its first token is predicted to come after
+ * one of its deadlines. The messages of a full queue and of a late request tell when to try again.
+ */
 LLM_API llm_status llm_submit(llm_engine* engine, const llm_request* request, llm_request_id* id);
 /* Takes effect within one step, on all choices. LLM_NOT_FOUND: finished long ago or never
  * submitted; harmless. */
@@ -863,6 +898,20 @@ typedef struct llm_metrics_snapshot {
   /* Of |predicted - taken| / taken over the last 128 steps, in millionths. */
   uint64_t cost_error_p50_ppm_current;
   uint64_t cost_error_p95_ppm_current;
+  /* Requests that ended, not by a cancel, and had stated a target, and those of them that met it: a
+   * gap target, with no gap above 1.25 times it. */
+  uint64_t first_token_target_requests_total;
+  uint64_t first_token_met_requests_total;
+  uint64_t token_gap_target_requests_total;
+  uint64_t token_gap_met_requests_total;
+  uint64_t completion_target_requests_total;
+  uint64_t completion_met_requests_total;
+  uint64_t good_requests_total; /* ended by themselves and met every target that they had stated */
+  uint64_t good_tokens_total;   /* generated by those */
+  uint64_t rejected_late_requests_total; /* LLM_DEADLINE_EXCEEDED; part of rejected_other */
+  uint64_t hopeless_requests_total; /* ended in the queue before a deadline that they could not meet
+                                       any more; part of deadline_queue */
+  uint64_t clock_ns_current;        /* the engine's clock */
   /* Of spill_folder; all 0 without one. */
   uint64_t spilled_blocks_total;
   uint64_t returned_blocks_total;

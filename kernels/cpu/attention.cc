@@ -99,7 +99,7 @@ Plan::Unit Plan::Find(const int64_t* ends, int64_t unit) const {
       .num_rows = std::min(rows_per_unit_, num_tokens * group() - row_begin),
       .first_position = p_.context_lens[sequence] - num_tokens,
       .window = p_.window,
-      .scale = p_.scale,
+      .scale = layout.constant_scales ? p_.scale * p_.kv.key_scale : p_.scale,
       .soft_cap = p_.soft_cap,
       .sinks = p_.sinks != nullptr ? p_.sinks + kv_head * group() : nullptr,
       .head_dim = layout.head_dim,
@@ -111,6 +111,8 @@ Plan::Unit Plan::Find(const int64_t* ends, int64_t unit) const {
       .values_offset = layout.values_offset(),
       .key_scales_offset = layout.key_scales_offset(),
       .value_scales_offset = layout.value_scales_offset(),
+      .token_scales = layout.scaled() && layout.dtype != DType::kI4,
+      .value_scale = layout.constant_scales ? p_.kv.value_scale : 1.0f,
   };
   return {block, first_token * p_.output.cols + first_column, block.FirstKey(0) / kAttentionSplit,
           block.Position(block.num_rows - 1) / kAttentionSplit + 1};

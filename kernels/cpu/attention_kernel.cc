@@ -4,14 +4,12 @@
 #include "kernels/cpu/attention_kernel.h"
 
 #include "kernels/cpu/attention_rows.h"
+#include "kernels/cpu/attention_strip.h"
 #include "kernels/cpu/isa_kernels.h"
 #include "kernels/cpu/simd_math.h"
 
 namespace llm::LLM_CPU_ISA {
 namespace {
-
-// Two decoded tiles of the usual head sizes, one of the largest: 32 KiB of the first-level cache.
-constexpr int kDecodedFloats = kAttentionMaxHeadDim * kKeyTile;
 
 struct Scratch {
   alignas(64) float decoded[kDecodedFloats];
@@ -21,51 +19,6 @@ struct Scratch {
   int begin[kAttentionMaxRows];                              // visible lanes of the strip
   int end[kAttentionMaxRows];
 };
-
-// 64 keys that start at position `key`, a multiple of 64; tiles [begin, end) of them are seen.
-struct Strip {
-  int key;
-  int begin;
-  int end;
-  TileSet keys;
-  TileSet values;
-  const std::byte* scales[kStripTiles];  // of keys; those of values follow
-};
-
-bool IsScaled(DType dtype) { return dtype == DType::kF8E4M3 || dtype == DType::kI8; }
-
-Strip FindStrip(const AttentionBlock& b, int key, int first, int last) {
-  Strip strip = {};
-  strip.key = key;
-  strip.begin = first > key ? (first - key) / kKeyTile : 0;
-  strip.end = last - key < kStripKeys ? (last - key) / kKeyTile + 1 : kStripTiles;
-  for (int t = strip.begin; t < strip.end; ++t) {
-    const int at = key + t * kKeyTile;
-    const std::byte* region =
-        b.base + static_cast<size_t>(b.blocks[at / b.block_size]) * b.block_bytes;
-    const size_t offset = static_cast<size_t>(at % b.block_size);
-    const size_t bytes = offset * static_cast<size_t>(b.head_dim) * DTypeBytes(b.dtype);
-    strip.keys.at[t] = region + bytes;
-    strip.values.at[t] = region + b.values_offset + bytes;
-    strip.scales[t] = region + b.key_scales_offset + 2 * offset;
-  }
-  return strip;
-}
-
-// What to ask the memory for while `strip` is computed: the next one, or where there is none,
-// `strip` itself, which is at hand.
-Strip FindAhead(const AttentionBlock& b, const Strip& strip, int last) {
-  Strip ahead = strip;
-  const int key = strip.key + kStripKeys;
-  if (key > last) return ahead;
-  const Strip next = FindStrip(b, key, key, last);
-  for (int t = next.begin; t < next.end; ++t) {
-    ahead.keys.at[t] = next.keys.at[t];
-    ahead.values.at[t] = next.values.at[t];
-    if (IsScaled(b.dtype)) __builtin_prefetch(next.scales[t]);
-  }
-  return ahead;
-}
 
 // Queries of a group of rows side by side: one pointer plus a constant reaches each.
 void GatherQueries(const AttentionBlock& b, float* queries) {
@@ -186,35 +139,10 @@ void AddGroup(const AttentionBlock& b, const TileSet& tiles, const TileSet& ahea
   add_equals(false);
 }
 
-// Calls use(tiles, begin, end) for decoded copies of tiles [strip.begin, strip.end), as many at
-// once as fit.
-template <typename Form, typename UseFn>
-LLM_SIMD void DecodeTiles(const AttentionBlock& b, const Strip& strip, const TileSet& tiles,
-                          const TileSet& ahead, float* decoded, UseFn use) {
-  const int count = 2 * b.head_dim * kKeyTile <= kDecodedFloats ? 2 : 1;
-  for (int begin = strip.begin; begin < strip.end; begin += count) {
-    const int end = begin + count < strip.end ? begin + count : strip.end;
-    TileSet copies = {};
-    for (int t = begin; t < end; ++t) {
-      float* out = decoded + (t - begin) * b.head_dim * kKeyTile;
-      for (int i = 0; i < b.head_dim; ++i) {
-        Store(out + i * kKeyTile, Form::At(tiles.at[t] + i * Form::kBytes));
-        PrefetchVector<Form>(ahead.at[t], i);
-      }
-      copies.at[t] = reinterpret_cast<const std::byte*>(out);
-    }
-    use(copies, begin, end);
-  }
-}
-
-LLM_SIMD F32x16 LoadScales(const std::byte* scales) {
-  return LoadF16(reinterpret_cast<const uint16_t*>(scales));
-}
-
 // The scores of a tile as softmax takes them: -infinity outside lanes [first, last).
 LLM_SIMD F32x16 FinalScore(const AttentionBlock& b, const std::byte* scales, F32x16 score,
                            int first, int last) {
-  if (IsScaled(b.dtype)) score = Mul(score, LoadScales(scales));
+  if (b.token_scales) score = Mul(score, LoadScales(scales));
   score = Mul(score, Set(b.scale));
   if (b.soft_cap > 0) score = Mul(Set(b.soft_cap), Tanh(Div(score, Set(b.soft_cap))));
   const F32x16 lowest = Set(-__builtin_inff());
@@ -271,7 +199,8 @@ LLM_SIMD void Weigh(const AttentionBlock& b, const Strip& strip, int row, int be
     float* at = s.scores + row * kStripKeys + t * kKeyTile;
     F32x16 weight = Exp(Sub(Load(at), max));
     sum = Add(sum, weight);
-    if (IsScaled(b.dtype)) weight = Mul(weight, LoadScales(strip.scales[t] + value_scales));
+    if (b.token_scales) weight = Mul(weight, LoadScales(strip.scales[t] + value_scales));
+    if (b.value_scale != 1.0f) weight = Mul(weight, Set(b.value_scale));
     Store(at, weight);
   }
   Store(s.sums + row * kKeyTile, sum);
@@ -352,6 +281,23 @@ void AttendStrip(const AttentionBlock& b, const Strip& strip, int last, Scratch&
   }
 }
 
+// int4 in groups: decoded with its scales, however many rows read it.
+struct Grouped4 {};
+template <>
+void AttendStrip<Grouped4>(const AttentionBlock& b, const Strip& strip, int /*last*/, Scratch& s,
+                           const AttentionPartial& out) {
+  ForDecoded(
+      b, strip, s.decoded, [&](int t, float* copy) { DecodeKeys4(b, strip, t, copy); },
+      [&](const TileSet& keys, int begin, int end) {
+        Score<Decoded>(b, keys, keys, begin, end, s);
+      });
+  ForDecoded(
+      b, strip, s.decoded, [&](int t, float* copy) { DecodeValues4(b, strip, t, copy); },
+      [&](const TileSet& values, int begin, int end) {
+        WeighAndAdd<Decoded>(b, strip, values, values, begin, end, s, out);
+      });
+}
+
 template <typename Form>
 void AttendSplitAs(const AttentionBlock& b, int split, const AttentionPartial& out) {
   Scratch s;
@@ -387,6 +333,8 @@ void AttendSplit(const AttentionBlock& b, int split, const AttentionPartial& out
       return AttendSplitAs<Stored<uint8_t, LoadF8E4M3, true>>(b, split, out);
     case DType::kI8:
       return AttendSplitAs<Stored<int8_t, LoadI8, true>>(b, split, out);
+    case DType::kI4:
+      return AttendSplitAs<Grouped4>(b, split, out);
     default:
       return AttendSplitAs<Stored<float, LoadF32, true>>(b, split, out);
   }

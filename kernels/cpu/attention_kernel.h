@@ -32,6 +32,8 @@ struct AttentionBlock {
   size_t values_offset;
   size_t key_scales_offset;
   size_t value_scales_offset;
+  bool token_scales;  // one for each key and each value
+  float value_scale;  // of all values; that of keys is part of `scale`
 
   int Position(int row) const { return first_position + (row_begin + row) / group; }
   int FirstKey(int row) const {

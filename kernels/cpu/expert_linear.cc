@@ -56,7 +56,7 @@ void RunChunk(const IsaKernels& isa, const ExpertLinearParams& params, int64_t e
         OutputOfExpert(params, output, e, static_cast<size_t>(tiles * shape.tile_bytes));
     for (int64_t row = 0; row < num_rows; row += kLinearTaskRows) {
       const int64_t count = std::min<int64_t>(kLinearTaskRows, num_rows - row);
-      RunLinearTiles(isa, linear, one, {row, count}, first, last);
+      RunLinearTiles(isa, linear, one, {row, count}, {first, last});
     }
   }
 }

@@ -64,7 +64,28 @@ Split ChooseSplit(const LinearParams& params, int num_workers) {
   return split;
 }
 
-void RunTask(const IsaKernels& isa, const LinearParams& params, const Split& split, int64_t index) {
+// Of all outputs' tiles in turn; null behind the last.
+const std::byte* TileAt(const LinearParams& params, int64_t tile) {
+  for (const LinearOutput& output : params.outputs) {
+    const int64_t num_tiles = NumTiles(output);
+    if (tile < num_tiles) {
+      const TileShape shape = GetTileShape(output.weight.format, output.weight.cols);
+      return output.weight.data + tile * shape.tile_bytes;
+    }
+    tile -= num_tiles;
+  }
+  return nullptr;
+}
+
+// Workers that keep in step take every num_workers-th chunk.
+const std::byte* NextTile(const LinearParams& params, const Split& split, int64_t chunk,
+                          int num_workers) {
+  const int64_t next = chunk + num_workers;
+  return next < split.num_chunks ? TileAt(params, split.ChunkBegin(next)) : nullptr;
+}
+
+void RunTask(const IsaKernels& isa, const LinearParams& params, const Split& split, int num_workers,
+             int64_t index) {
   // Row blocks of one chunk follow each other.
   const int64_t row = index % split.num_row_blocks * split.block_rows;
   const int64_t num_rows = std::min(split.block_rows, params.activations.rows - row);
@@ -76,21 +97,24 @@ void RunTask(const IsaKernels& isa, const LinearParams& params, const Split& spl
     const int64_t num_tiles = NumTiles(output);
     const int64_t begin = std::max<int64_t>(chunk_begin - output_begin, 0);
     const int64_t end = std::min(chunk_end - output_begin, num_tiles);
-    if (begin < end) RunLinearTiles(isa, params, output, {row, num_rows}, begin, end);
     output_begin += num_tiles;
+    if (begin >= end) continue;
+    const std::byte* next = chunk_end > output_begin ? TileAt(params, output_begin)
+                                                     : NextTile(params, split, chunk, num_workers);
+    RunLinearTiles(isa, params, output, {row, num_rows}, {begin, end, next});
   }
 }
 
 }  // namespace
 
 void RunLinearTiles(const IsaKernels& isa, const LinearParams& params, const LinearOutput& output,
-                    const RowRange& rows, int64_t begin, int64_t end) {
+                    const RowRange& rows, const TileRange& tiles) {
   const Activations& a = params.activations;
   const int64_t row = rows.begin;
   const PackedWeight& weight = output.weight;
   const bool quantised = a.quants != nullptr && ReadsQuants(weight.format);
   const TileShape shape = GetTileShape(weight.format, weight.cols);
-  const int64_t first = begin * kPackTileRows;
+  const int64_t first = tiles.begin * kPackTileRows;
   LinearTask task;
   task.num_rows = static_cast<int>(rows.count);
   task.cols = a.cols;
@@ -101,10 +125,11 @@ void RunLinearTiles(const IsaKernels& isa, const LinearParams& params, const Lin
   } else {
     task.values = a.values + row * a.cols;
   }
-  task.tiles = reinterpret_cast<const uint8_t*>(weight.data) + begin * shape.tile_bytes;
+  task.tiles = reinterpret_cast<const uint8_t*>(weight.data) + tiles.begin * shape.tile_bytes;
   task.tile_bytes = shape.tile_bytes;
   task.scales_offset = shape.scales_offset;
-  task.num_outputs = std::min(weight.rows, end * kPackTileRows) - first;
+  task.num_outputs = std::min(weight.rows, tiles.end * kPackTileRows) - first;
+  task.next_tile = reinterpret_cast<const uint8_t*>(tiles.next);
   task.bias = output.bias != nullptr ? output.bias + first : nullptr;
   task.out = output.out + row * output.out_stride + first;
   task.out_stride = output.out_stride;
@@ -114,9 +139,10 @@ void RunLinearTiles(const IsaKernels& isa, const LinearParams& params, const Lin
 
 absl::Status Linear(const IsaKernels& isa, const LinearParams& params, const Stream& stream) {
   LLM_RETURN_IF_ERROR(CheckLinear(params));
-  const Split split = ChooseSplit(params, NumWorkers(stream));
+  const int num_workers = NumWorkers(stream);
+  const Split split = ChooseSplit(params, num_workers);
   RunTasks(stream, split.num_chunks * split.num_row_blocks,
-           [&](int64_t index, int /*worker*/) { RunTask(isa, params, split, index); });
+           [&](int64_t index, int /*worker*/) { RunTask(isa, params, split, num_workers, index); });
   return absl::OkStatus();
 }
 

@@ -81,8 +81,7 @@ struct TileSlice {
   const uint8_t* scales;
   int row;
   int n;
-  int64_t
-      prefetch;  // bytes from a group to its like in the next tile; 0: that is in the cache by now
+  int64_t prefetch;  // bytes from a group to its like in the tile that follows; 0: ask for nothing
   const float* bias;
   float* out;
 };
@@ -169,7 +168,8 @@ LLM_SIMD void RunTiles(const LinearTask& task, int64_t group_begin, int num_grou
     slice.scales = tile + task.scales_offset;
     slice.row = static_cast<int>(output % kPackTileRows);
     slice.n = left < kLanes ? static_cast<int>(left) : kLanes;
-    slice.prefetch = slice.row == 0 ? task.tile_bytes : 0;
+    const uint8_t* next = left > kPackTileRows ? tile + task.tile_bytes : task.next_tile;
+    slice.prefetch = slice.row == 0 && next != nullptr ? next - tile : 0;
     slice.bias = task.bias != nullptr ? task.bias + output : nullptr;
     slice.out = task.out + output;
     for (int b = 0; b < num_blocks; ++b) {

@@ -23,6 +23,7 @@ struct LinearTask {
   const uint8_t* tiles = nullptr;  // layout: weight_tiles.h
   int64_t tile_bytes = 0;
   int64_t scales_offset = 0;
+  const uint8_t* next_tile = nullptr;  // what the thread will read after these, probably; or null
   int64_t num_outputs =
       0;  // rows of the weight, from the first tile on; the last tile may be partial
 

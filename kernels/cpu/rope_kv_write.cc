@@ -33,6 +33,10 @@ RopeKvWriteToken Token(const RopeKvWriteParams& p, int64_t token) {
       .key_scales_offset = layout.key_scales_offset(),
       .value_scales_offset = layout.value_scales_offset(),
       .offset = slot % layout.block_size,
+      .block_size = layout.block_size,
+      .constant_scales = layout.constant_scales,
+      .key_scale = p.kv.key_scale,
+      .value_scale = p.kv.value_scale,
   };
 }
 

@@ -114,11 +114,65 @@ LLM_SIMD void StoreValue(const RopeKvWriteToken& t, const float* x, float diviso
 }
 
 // Stores the head's scale at `scales` and returns its divisor; nothing for dtypes without scale.
-LLM_SIMD float StoreScale(const RopeKvWriteToken& t, const float* x, std::byte* scales) {
+LLM_SIMD float StoreScale(const RopeKvWriteToken& t, const float* x, float constant,
+                          std::byte* scales) {
   if (t.dtype != DType::kF8E4M3 && t.dtype != DType::kI8) return 1.0f;
+  if (t.constant_scales) return constant;
   const HeadScale scale = ScaleOf(t.dtype, x, t.head_dim);
   reinterpret_cast<uint16_t*>(scales)[t.offset] = scale.bits;
   return scale.divisor;
+}
+
+// The scale of a group of int4. Its divisor may be negative.
+LLM_SIMD HeadScale GroupScaleOf(const float* x) {
+  constexpr uint16_t kNanBits = 0x7e00;
+  const F32x16 a = Load(x);
+  const F32x16 b = Load(x + 16);
+  if (!AllFinite(a) || !AllFinite(b)) return {kNanBits, 0};
+  const float most = ReduceMax(Max(Max(a, b), Zero()));
+  const float least = -ReduceMax(Max(Max(Sub(Zero(), a), Sub(Zero(), b)), Zero()));
+  if (most == 0 && least == 0) return {0, 0};
+  uint16_t bits[16];
+  float scales[16];
+  StoreF16(bits, Set((most >= -least ? most : least) / -8.0f));
+  Store(scales, LoadF16(bits));
+  const float magnitude = scales[0] < 0 ? -scales[0] : scales[0];
+  if (!(magnitude < __builtin_inff())) return {kNanBits, 0};
+  return {bits[0], scales[0]};
+}
+
+// The codes of a group.
+LLM_SIMD void ConvertGroup(const float* x, float divisor, uint8_t* codes) {
+  for (int d = 0; d < kKvGroup; d += 16) {
+    const F32x16 scaled = divisor != 0 ? Div(Load(x + d), Set(divisor)) : Zero();
+    int8_t quants[16];
+    StoreI8(quants, Max(Set(-8.0f), Min(Set(7.0f), scaled)));
+    for (int i = 0; i < 16; ++i) codes[d + i] = static_cast<uint8_t>(quants[i] + 8);
+  }
+}
+
+// Keys and values as int4, group by group.
+void StoreGroups(const RopeKvWriteToken& t, const float* k, const float* v, std::byte* region) {
+  uint8_t* keys = reinterpret_cast<uint8_t*>(region) +
+                  t.offset / kKeyTile * (t.head_dim / 2) * kKeyTile + t.offset % kKeyTile;
+  uint8_t* values =
+      reinterpret_cast<uint8_t*>(region + t.values_offset) + t.offset * (t.head_dim / 2);
+  uint16_t* key_scales = reinterpret_cast<uint16_t*>(region + t.key_scales_offset) + t.offset;
+  uint16_t* value_scales = reinterpret_cast<uint16_t*>(region + t.value_scales_offset) + t.offset;
+  for (int g = 0; g < t.head_dim / kKvGroup; ++g) {
+    uint8_t codes[kKvGroup];
+    HeadScale scale = GroupScaleOf(k + g * kKvGroup);
+    key_scales[g * t.block_size] = scale.bits;
+    ConvertGroup(k + g * kKvGroup, scale.divisor, codes);
+    for (int i = 0; i < kKvGroup / 2; ++i)
+      keys[(g * kKvGroup / 2 + i) * kKeyTile] =
+          static_cast<uint8_t>(codes[2 * i] | codes[2 * i + 1] << 4);
+    scale = GroupScaleOf(v + g * kKvGroup);
+    value_scales[g * t.block_size] = scale.bits;
+    ConvertGroup(v + g * kKvGroup, scale.divisor, codes);
+    for (int i = 0; i < kKvGroup / 2; ++i)
+      values[g * kKvGroup / 2 + i] = static_cast<uint8_t>(codes[i] | codes[i + 16] << 4);
+  }
 }
 
 }  // namespace
@@ -135,8 +189,12 @@ void RopeKvWriteOneToken(const RopeKvWriteToken& t) {
     std::byte* region = t.block + static_cast<size_t>(h) * t.head_bytes;
     if (t.k_norm != nullptr) NormHead(k, t.k_norm, t.head_dim, t.norm_eps);
     RotateHead(k, t.adjacent, t.rope_dim, t.cos_sin);
-    StoreKey(t, k, StoreScale(t, k, region + t.key_scales_offset), region);
-    StoreValue(t, v, StoreScale(t, v, region + t.value_scales_offset), region);
+    if (t.dtype == DType::kI4) {
+      StoreGroups(t, k, v, region);
+      continue;
+    }
+    StoreKey(t, k, StoreScale(t, k, t.key_scale, region + t.key_scales_offset), region);
+    StoreValue(t, v, StoreScale(t, v, t.value_scale, region + t.value_scales_offset), region);
   }
 }
 

@@ -28,6 +28,10 @@ struct RopeKvWriteToken {
   size_t key_scales_offset;
   size_t value_scales_offset;
   int offset;  // of the token in its block
+  int block_size;
+  bool constant_scales;  // key_scale and value_scale are those of every token
+  float key_scale;
+  float value_scale;
 };
 
 }  // namespace llm

@@ -36,11 +36,21 @@ Query FindQuery(const AttentionParams& p, int64_t row) {
   return {p.block_table + sequence * p.max_blocks, row, first_key, end_key};
 }
 
-// A stored token's head with the scale of its keys or values.
+// A stored token's head, its keys or its values, with their scales.
 struct Stored {
+  const KvLayout* layout;
   const std::byte* matrix;
+  const std::byte* scales;  // of the token in group 0
   int offset;
-  double scale;
+  double constant_scale;
+
+  int groups() const { return std::max(layout->scale_groups(), 1); }
+  int group_size() const { return layout->head_dim / groups(); }
+  double Scale(int group) const {
+    if (!layout->scaled()) return constant_scale;
+    const size_t at = 2 * static_cast<size_t>(group) * static_cast<size_t>(layout->block_size);
+    return double{F16ToF32(LoadAs<uint16_t>(scales + at))};
+  }
 };
 
 Stored FindStored(const AttentionParams& p, const Query& query, int kv_head, int64_t key,
@@ -49,21 +59,36 @@ Stored FindStored(const AttentionParams& p, const Query& query, int kv_head, int
   const std::byte* head = KvHead(p.kv, query.blocks[key / layout.block_size], kv_head);
   const int offset = static_cast<int>(key % layout.block_size);
   const size_t scales = values ? layout.value_scales_offset() : layout.key_scales_offset();
-  const float scale =
-      layout.scaled() ? F16ToF32(LoadAs<uint16_t>(head + scales + 2 * static_cast<size_t>(offset)))
-                      : 1.0f;
-  return {values ? head + layout.values_offset() : head, offset, double{scale}};
+  return {&layout, values ? head + layout.values_offset() : head,
+          head + scales + 2 * static_cast<size_t>(offset), offset,
+          double{values ? p.kv.value_scale : p.kv.key_scale}};
 }
 
 double Score(const AttentionParams& p, const float* q, const Stored& key) {
   const KvLayout& layout = p.kv.layout;
-  double sum = 0;
-  for (int d = 0; d < layout.head_dim; ++d) {
-    const size_t element = KeyElement(layout, key.offset, d);
-    sum += double{q[d]} * double{LoadKvElement(layout.dtype, key.matrix, element)};
+  double dot = 0;
+  for (int g = 0; g < key.groups(); ++g) {
+    double sum = 0;
+    for (int d = g * key.group_size(); d < (g + 1) * key.group_size(); ++d) {
+      const size_t element = KeyElement(layout, key.offset, d);
+      sum += double{q[d]} * double{LoadKvElement(layout.dtype, key.matrix, element)};
+    }
+    dot += sum * key.Scale(g);
   }
-  const double score = sum * key.scale * double{p.scale};
+  const double score = dot * double{p.scale};
   return p.soft_cap > 0 ? double{p.soft_cap} * std::tanh(score / double{p.soft_cap}) : score;
+}
+
+// acc += weight * value
+void AddValue(const Stored& value, double weight, double* acc) {
+  const KvLayout& layout = *value.layout;
+  for (int g = 0; g < value.groups(); ++g) {
+    const double factor = weight * value.Scale(g);
+    for (int d = g * value.group_size(); d < (g + 1) * value.group_size(); ++d) {
+      const size_t element = ValueElement(layout, value.offset, d);
+      acc[d] += factor * double{LoadKvElement(layout.dtype, value.matrix, element)};
+    }
+  }
 }
 
 void AttendHead(const AttentionParams& p, const Query& query, int h, double* scores, float* out) {
@@ -83,12 +108,7 @@ void AttendHead(const AttentionParams& p, const Query& query, int h, double* sco
   for (int64_t key = query.first_key; key < query.end_key; ++key) {
     const double weight = std::exp(scores[key - query.first_key] - max);
     sum += weight;
-    const Stored value = FindStored(p, query, kv_head, key, true);
-    for (int d = 0; d < layout.head_dim; ++d) {
-      const size_t element = ValueElement(layout, value.offset, d);
-      acc[static_cast<size_t>(d)] +=
-          weight * value.scale * double{LoadKvElement(layout.dtype, value.matrix, element)};
-    }
+    AddValue(FindStored(p, query, kv_head, key, true), weight, acc.data());
   }
   for (int d = 0; d < layout.head_dim; ++d) {
     out[d] = static_cast<float>(acc[static_cast<size_t>(d)] / sum);

@@ -1,4 +1,5 @@
 // Token by token and head by head: norm, rotate, store.
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/checks.h"
@@ -33,24 +34,35 @@ void RotateHead(float* x, RopePairs pairs, int rope_dim, const float* cos_sin) {
   }
 }
 
+// The scale of `count` values as it is stored.
+uint16_t ScaleBits(DType dtype, const float* x, int count) {
+  float most = 0, least = 0;
+  bool finite = true;
+  for (int d = 0; d < count; ++d) {
+    finite = finite && std::isfinite(x[d]);
+    most = std::fmax(most, x[d]);
+    least = std::fmin(least, x[d]);
+  }
+  if (dtype == DType::kI4) return KvGroupScale(most >= -least ? most : least, finite);
+  return KvScale(dtype, std::fmax(most, std::fabs(least)), finite);
+}
+
 // Stores one token's head; `element` says where its dimensions lie in `matrix`.
 template <typename Element>
 void StoreHead(const KvLayout& layout, const float* x, std::byte* matrix, std::byte* scales,
-               int offset, Element element) {
-  float scale = 1;
-  if (layout.scaled()) {
-    float amax = 0;
-    bool finite = true;
-    for (int d = 0; d < layout.head_dim; ++d) {
-      finite = finite && std::isfinite(x[d]);
-      amax = std::fmax(amax, std::fabs(x[d]));
+               float constant_scale, int offset, Element element) {
+  const int groups = layout.scale_groups();
+  const int group_size = layout.head_dim / std::max(groups, 1);
+  for (int g = 0; g < std::max(groups, 1); ++g) {
+    float scale = constant_scale;
+    if (groups > 0) {
+      const uint16_t bits = ScaleBits(layout.dtype, x + g * group_size, group_size);
+      std::memcpy(scales + 2 * (g * layout.block_size + offset), &bits, sizeof(bits));
+      scale = F16ToF32(bits);
     }
-    const uint16_t bits = KvScale(layout.dtype, amax, finite);
-    std::memcpy(scales + 2 * offset, &bits, sizeof(bits));
-    scale = F16ToF32(bits);
-  }
-  for (int d = 0; d < layout.head_dim; ++d) {
-    StoreKvElement(layout.dtype, matrix, element(layout, offset, d), x[d], scale);
+    for (int d = g * group_size; d < (g + 1) * group_size; ++d) {
+      StoreKvElement(layout.dtype, matrix, element(layout, offset, d), x[d], scale);
+    }
   }
 }
 
@@ -69,10 +81,11 @@ void WriteToken(const RopeKvWriteParams& p, int64_t token) {
     if (p.k_norm != nullptr) NormHead(k, p.k_norm, layout.head_dim, p.norm_eps);
     RotateHead(k, p.pairs, p.rope_dim, cos_sin);
     std::byte* head = KvHead(p.kv, slot / layout.block_size, h);
-    StoreHead(layout, k, head, head + layout.key_scales_offset(), offset, KeyElement);
+    StoreHead(layout, k, head, head + layout.key_scales_offset(), p.kv.key_scale, offset,
+              KeyElement);
     const float* v = p.v + token * p.kv_stride + int64_t{h} * layout.head_dim;
-    StoreHead(layout, v, head + layout.values_offset(), head + layout.value_scales_offset(), offset,
-              ValueElement);
+    StoreHead(layout, v, head + layout.values_offset(), head + layout.value_scales_offset(),
+              p.kv.value_scale, offset, ValueElement);
   }
 }
 

@@ -27,7 +27,7 @@ void AddModelFlags(OpenFlags* flags, FlagTable* table) {
 }
 
 void AddEngineFlags(OpenFlags* flags, FlagTable* table) {
-  table->Add("--kv-dtype", "f16 (default), f32, bf16, fp8, int8",
+  table->Add("--kv-dtype", "f16 (default), f32, bf16, fp8, int8, int4 (experimental)",
              [flags](const std::string& name) { return ParseKvDtype(name, &flags->kv_dtype); });
   table->Add("--block-size", "tokens; default: the library's", &flags->block_size);
   table->Add("--token-gap-ms", "token_gap_target_ns; default: none", &flags->token_gap_ms);
@@ -38,6 +38,15 @@ uint32_t KvDtype(const std::string& name) {
   for (const auto& [known, id] : kKvDtypes)
     if (name == known) return id;
   return LLM_KV_DEFAULT;
+}
+
+bool SameModel(const OpenFlags& a, const OpenFlags& b) {
+  OpenFlags other = b;  // with the engine's flags of `a`
+  other.kv_dtype = a.kv_dtype;
+  other.block_size = a.block_size;
+  other.max_step_tokens = a.max_step_tokens;
+  other.token_gap_ms = a.token_gap_ms;
+  return a == other;
 }
 
 llm_model_options ModelOptions(const OpenFlags& flags) {

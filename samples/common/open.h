@@ -18,6 +18,8 @@ struct OpenFlags {
   unsigned block_size = 0;
   unsigned max_step_tokens = 0;
   unsigned token_gap_ms = 0;
+
+  bool operator==(const OpenFlags&) const = default;
 };
 
 // --model, --threads, --kernels, --float-activations, --map-pack.
@@ -26,13 +28,14 @@ void AddModelFlags(OpenFlags* flags, FlagTable* table);
 void AddEngineFlags(OpenFlags* flags, FlagTable* table);
 
 // The names that --kv-dtype takes, the default first.
-inline constexpr std::pair<const char*, uint32_t> kKvDtypes[] = {{"f16", LLM_KV_F16},
-                                                                 {"f32", LLM_KV_F32},
-                                                                 {"bf16", LLM_KV_BF16},
-                                                                 {"fp8", LLM_KV_FP8_E4M3},
-                                                                 {"int8", LLM_KV_INT8}};
+inline constexpr std::pair<const char*, uint32_t> kKvDtypes[] = {
+    {"f16", LLM_KV_F16},      {"f32", LLM_KV_F32},   {"bf16", LLM_KV_BF16},
+    {"fp8", LLM_KV_FP8_E4M3}, {"int8", LLM_KV_INT8}, {"int4", LLM_KV_INT4}};
 // LLM_KV_* of one of them.
 uint32_t KvDtype(const std::string& name);
+
+// Whether both open the same model in the same form, so that one open serves both.
+bool SameModel(const OpenFlags& a, const OpenFlags& b);
 
 // Strings in them are borrowed from `flags`.
 llm_model_options ModelOptions(const OpenFlags& flags);

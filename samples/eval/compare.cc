@@ -4,20 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "common/text.h"
+#include "common/flags.h"
 
 namespace eval {
 namespace {
-
-bool SameModel(const tools::OpenFlags& a, const tools::OpenFlags& b) {
-  return a.model == b.model && a.kernels == b.kernels &&
-         a.float_activations == b.float_activations && a.threads == b.threads;
-}
-
-int32_t CallOnRow(void* user_data, const llm_score_row* row) {
-  (*static_cast<const OnRow*>(user_data))(*row);
-  return 0;
-}
 
 double LogSumExp(const float* logits, size_t size) {
   const double most = static_cast<double>(*std::max_element(logits, logits + size));
@@ -38,46 +28,6 @@ double StandardErrorOfMean(const std::vector<double>& values) {
 
 }  // namespace
 
-Configuration::Configuration(const tools::OpenFlags& flags, size_t context,
-                             const Configuration* other)
-    : flags_(flags) {
-  if (other != nullptr && SameModel(flags, other->flags_)) {
-    model_ = other->model_;
-  } else {
-    model_ = std::make_shared<const inlay::Model>(tools::OpenModel(flags));
-  }
-  llm_engine_options options = tools::EngineOptions(flags);
-  options.prefix_cache = LLM_OFF;
-  // The rows of logits that a step may have come with the sequences: 64 keep steps long.
-  options.max_sequences = 64;
-  options.max_context_tokens = static_cast<uint32_t>(context);
-  options.kv_tokens = context + 2 * std::max(flags.block_size, 16u) + 256;
-  tools::Check(inlay::Engine::Open(*model_, &options, &engine_));
-}
-
-std::vector<float> Configuration::Score(const std::vector<int32_t>& window, const OnRow& on_row) {
-  llm_score_request request;
-  llm_score_request_init(&request);
-  request.ids = window.data();
-  request.num_ids = window.size();
-  request.first = window.size() / 2;
-  if (on_row) {
-    request.on_row = &CallOnRow;
-    request.user_data = const_cast<OnRow*>(&on_row);
-  }
-  std::vector<float> logprobs(window.size() - window.size() / 2);
-  size_t count = 0;
-  tools::Check(llm_score(engine_.get(), &request, logprobs.data(), logprobs.size(), &count));
-  if (count != logprobs.size()) tools::Fail("a score came back with another number of tokens");
-  return logprobs;
-}
-
-std::string Configuration::Description() const {
-  const llm_model_info info = tools::ModelInfo(*model_);
-  return "kv-dtype " + flags_.kv_dtype + ", " + (flags_.float_activations ? "f32" : "int8") +
-         " activations, kernels " + std::string(inlay::View(info.kernels));
-}
-
 void Perplexity::AddWindow(const std::vector<float>& logprobs) {
   double sum = 0;
   for (const float logprob : logprobs) sum -= static_cast<double>(logprob);
@@ -96,32 +46,33 @@ NllDifference Difference(const Perplexity& base, const Perplexity& other) {
   return {other.MeanNll() - base.MeanNll(), StandardErrorOfMean(differences)};
 }
 
-void Divergence::BeginWindow(size_t num_rows, size_t vocab_size) {
-  base_.resize(num_rows * vocab_size);
+void BaseRows::Begin(size_t num_rows, size_t vocab_size) {
+  logits_.clear();
+  logits_.reserve(num_rows * vocab_size);
+  norms_.clear();
   vocab_size_ = vocab_size;
-  next_base_ = next_other_ = 0;
 }
 
-void Divergence::AddBase(const llm_score_row& row) {
-  if (row.num_logits != vocab_size_ || (next_base_ + 1) * vocab_size_ > base_.size())
-    tools::Fail("more rows or logits than a window has");
-  std::copy_n(row.logits, vocab_size_,
-              base_.begin() + static_cast<std::ptrdiff_t>(next_base_++ * vocab_size_));
+void BaseRows::Add(const llm_score_row& row) {
+  if (row.num_logits != vocab_size_) tools::Fail("a row of another size than the vocabulary");
+  logits_.insert(logits_.end(), row.logits, row.logits + vocab_size_);
+  norms_.push_back(LogSumExp(row.logits, vocab_size_));
 }
 
-void Divergence::AddOther(const llm_score_row& row) {
-  if (row.num_logits != vocab_size_ || next_other_ >= next_base_)
+void Divergence::Add(const BaseRows& base, size_t index, const llm_score_row& row) {
+  const size_t vocab_size = base.vocab_size();
+  if (row.num_logits != vocab_size || index >= base.size())
     tools::Fail("the configurations differ in vocabulary or rows");
-  const float* p = base_.data() + next_other_++ * vocab_size_;
+  const float* p = base.logits(index);
   const float* q = row.logits;
-  const double p_norm = LogSumExp(p, vocab_size_), q_norm = LogSumExp(q, vocab_size_);
+  const double p_norm = base.norm(index), q_norm = LogSumExp(q, vocab_size);
   double kl = 0;
-  for (size_t i = 0; i < vocab_size_; ++i) {
+  for (size_t i = 0; i < vocab_size; ++i) {
     const double log_p = static_cast<double>(p[i]) - p_norm;
     kl += std::exp(log_p) * (log_p - (static_cast<double>(q[i]) - q_norm));
   }
   kl_.push_back(std::max(kl, 0.0));  // rounding alone takes it below
-  agreed_ += std::max_element(p, p + vocab_size_) - p == std::max_element(q, q + vocab_size_) - q;
+  agreed_ += std::max_element(p, p + vocab_size) - p == std::max_element(q, q + vocab_size) - q;
 }
 
 double Divergence::MeanKl() const {

@@ -1,37 +1,14 @@
-// Scores windows by one configuration of model and engine, and compares two by their logits.
+// What is measured of scored windows: perplexity, and how far a configuration's distributions lie
+// from those of a base.
 #pragma once
 
+#include <inlay/llm.h>
+
+#include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <memory>
-#include <string>
 #include <vector>
 
-#include "common/open.h"
-
 namespace eval {
-
-// Called inside the engine's step; what the row points to is valid until it returns.
-using OnRow = std::function<void(const llm_score_row&)>;
-
-// A model with an engine for one window at a time.
-class Configuration {
- public:
-  // Takes the model of `other` where the flags ask for the same one; `other` may be null.
-  Configuration(const tools::OpenFlags& flags, size_t context, const Configuration* other);
-
-  // Log-probabilities of the second half of the window.
-  std::vector<float> Score(const std::vector<int32_t>& window, const OnRow& on_row);
-
-  const inlay::Model& model() const { return *model_; }
-  // "kv-dtype f16, int8 activations, kernels avx512".
-  std::string Description() const;
-
- private:
-  tools::OpenFlags flags_;
-  std::shared_ptr<const inlay::Model> model_;
-  inlay::Engine engine_;
-};
 
 // Sums over windows of one configuration.
 class Perplexity {
@@ -58,21 +35,34 @@ struct NllDifference {
 };
 NllDifference Difference(const Perplexity& base, const Perplexity& other);
 
+// Consecutive rows of logits as the base gave them: all that is kept of its distributions.
+class BaseRows {
+ public:
+  void Begin(size_t num_rows, size_t vocab_size);
+  void Add(const llm_score_row& row);
+
+  size_t size() const { return norms_.size(); }
+  size_t vocab_size() const { return vocab_size_; }
+  const float* logits(size_t row) const { return logits_.data() + row * vocab_size_; }
+  double norm(size_t row) const { return norms_[row]; }  // log of the sum of exp(logit)
+
+ private:
+  std::vector<float> logits_;  // [rows, vocab]
+  std::vector<double> norms_;
+  size_t vocab_size_ = 0;
+};
+
 // How far a configuration's distributions lie from those of the base.
 class Divergence {
  public:
-  // Rows of a window: all of the base's first, then the other's in the same order.
-  void BeginWindow(size_t num_rows, size_t vocab_size);
-  void AddBase(const llm_score_row& row);
-  void AddOther(const llm_score_row& row);
+  // `row` of the other configuration against row `index` of the base.
+  void Add(const BaseRows& base, size_t index, const llm_score_row& row);
 
   double MeanKl() const;                     // nats, of the other from the base
   double QuantileKl(double quantile) const;  // over tokens
   double Top1Agreement() const;              // share of tokens with the same most likely next one
 
  private:
-  std::vector<float> base_;  // [rows, vocab] of this window
-  size_t vocab_size_ = 0, next_base_ = 0, next_other_ = 0;
   std::vector<double> kl_;
   uint64_t agreed_ = 0;
 };

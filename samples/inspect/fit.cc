@@ -19,6 +19,17 @@ uint64_t TokensOfSequence(uint64_t length, uint64_t block_size) {
   return (length + block_size - 1) / block_size * block_size + block_size;
 }
 
+llm_status AskPlan(const tools::OpenFlags& flags, const llm_engine_options& options,
+                   llm_memory_plan* plan) {
+  llm_model_source source;
+  llm_model_source_init(&source);
+  source.kind = LLM_SOURCE_PATH;
+  source.path = inlay::String(flags.model);
+  const llm_model_options model_options = tools::ModelOptions(flags);
+  llm_memory_plan_init(plan);
+  return llm_plan(&source, &model_options, &options, plan);
+}
+
 llm_memory_plan PlanFor(const tools::OpenFlags& flags, uint64_t length, uint64_t sequences) {
   llm_engine_options options = tools::EngineOptions(flags);
   options.max_sequences = static_cast<uint32_t>(sequences);
@@ -28,47 +39,20 @@ llm_memory_plan PlanFor(const tools::OpenFlags& flags, uint64_t length, uint64_t
   return Plan(flags, options);
 }
 
-// Bytes are close to a line in the number of sequences: guesses along it end the search after a few
-// plans, and every third guess halves what is left in case they do not.
-Fit FitOne(const tools::OpenFlags& flags, const char* kv_dtype, uint64_t length,
-           uint64_t memory_bytes) {
-  const uint64_t block_size = flags.block_size != 0 ? flags.block_size : 16;
-  llm_memory_plan plan = PlanFor(flags, length, 1);
-  const uint64_t of_one = ResidentBytes(plan);
-  if (of_one > memory_bytes) return {kv_dtype, 0, 0, 0};
-  const uint64_t of_two = ResidentBytes(PlanFor(flags, length, 2));
-  const uint64_t each = std::max<uint64_t>(of_two - std::min(of_one, of_two), 1);
-  uint64_t fits = 1;
-  uint64_t fails =
-      std::min(kMostSequences, kMostKvTokens / TokensOfSequence(length, block_size)) + 1;
-  for (int guess = 1; fails - fits > 1; ++guess) {
-    uint64_t next = fits + (memory_bytes - ResidentBytes(plan)) / each;
-    if (guess % 3 == 0) next = fits + (fails - fits) / 2;
-    next = std::clamp(next, fits + 1, fails - 1);
-    const llm_memory_plan tried = PlanFor(flags, length, next);
-    if (ResidentBytes(tried) > memory_bytes) {
-      fails = next;
-    } else {
-      fits = next;
-      plan = tried;
-    }
-  }
-  return {kv_dtype, fits, plan.kv_bytes, ResidentBytes(plan)};
-}
-
 unsigned long long Long(uint64_t value) { return value; }
+
+// Not every head size can be stored as every dtype.
+bool CanBeStored(const tools::OpenFlags& flags) {
+  llm_memory_plan plan;
+  const llm_engine_options options = tools::EngineOptions(flags);
+  return AskPlan(flags, options, &plan) != LLM_INVALID_ARGUMENT;
+}
 
 }  // namespace
 
 llm_memory_plan Plan(const tools::OpenFlags& flags, const llm_engine_options& options) {
-  llm_model_source source;
-  llm_model_source_init(&source);
-  source.kind = LLM_SOURCE_PATH;
-  source.path = inlay::String(flags.model);
-  const llm_model_options model_options = tools::ModelOptions(flags);
   llm_memory_plan plan;
-  llm_memory_plan_init(&plan);
-  tools::Check(llm_plan(&source, &model_options, &options, &plan));
+  tools::Check(AskPlan(flags, options, &plan));
   return plan;
 }
 
@@ -103,13 +87,44 @@ std::string PlanJson(const llm_memory_plan& plan) {
       Long(plan.workspace_bytes), Long(plan.loading_bytes), Long(plan.event_bytes));
 }
 
+uint64_t BytesOf(const tools::OpenFlags& flags, uint64_t length, uint64_t sequences) {
+  return ResidentBytes(PlanFor(flags, length, sequences));
+}
+
+// Bytes are close to a line in the number of sequences: guesses along it end the search after a few
+// plans, and every third guess halves what is left in case they do not.
+Fit FitOne(const tools::OpenFlags& flags, uint64_t length, uint64_t memory_bytes) {
+  const uint64_t block_size = flags.block_size != 0 ? flags.block_size : 16;
+  llm_memory_plan plan = PlanFor(flags, length, 1);
+  const uint64_t of_one = ResidentBytes(plan);
+  if (of_one > memory_bytes) return {flags.kv_dtype, 0, 0, 0};
+  const uint64_t of_two = ResidentBytes(PlanFor(flags, length, 2));
+  const uint64_t each = std::max<uint64_t>(of_two - std::min(of_one, of_two), 1);
+  uint64_t fits = 1;
+  uint64_t fails =
+      std::min(kMostSequences, kMostKvTokens / TokensOfSequence(length, block_size)) + 1;
+  for (int guess = 1; fails - fits > 1; ++guess) {
+    uint64_t next = fits + (memory_bytes - ResidentBytes(plan)) / each;
+    if (guess % 3 == 0) next = fits + (fails - fits) / 2;
+    next = std::clamp(next, fits + 1, fails - 1);
+    const llm_memory_plan tried = PlanFor(flags, length, next);
+    if (ResidentBytes(tried) > memory_bytes) {
+      fails = next;
+    } else {
+      fits = next;
+      plan = tried;
+    }
+  }
+  return {flags.kv_dtype, fits, plan.kv_bytes, ResidentBytes(plan)};
+}
+
 std::vector<Fit> FitSequences(const tools::OpenFlags& flags, uint64_t length,
                               uint64_t memory_bytes) {
   std::vector<Fit> fits;
   for (const auto& [name, id] : tools::kKvDtypes) {
     tools::OpenFlags with_dtype = flags;
     with_dtype.kv_dtype = name;
-    fits.push_back(FitOne(with_dtype, name, length, memory_bytes));
+    if (CanBeStored(with_dtype)) fits.push_back(FitOne(with_dtype, length, memory_bytes));
   }
   return fits;
 }
@@ -119,7 +134,7 @@ std::string FitText(const std::vector<Fit>& fits, uint64_t length, uint64_t memo
                             Long(length), Bytes(memory_bytes).c_str());
   text += "  KV     sequences            KV        in all\n";
   for (const Fit& fit : fits)
-    text += Format("  %-5s %10llu  %12s  %12s\n", fit.kv_dtype, Long(fit.sequences),
+    text += Format("  %-5s %10llu  %12s  %12s\n", fit.kv_dtype.c_str(), Long(fit.sequences),
                    Bytes(fit.kv_bytes).c_str(), Bytes(fit.total_bytes).c_str());
   return text;
 }
@@ -128,7 +143,7 @@ std::string FitJson(const std::vector<Fit>& fits) {
   std::string text = "{";
   for (const Fit& fit : fits)
     text += Format("%s\"%s\": {\"sequences\": %llu, \"kv_bytes\": %llu, \"total_bytes\": %llu}",
-                   text.size() == 1 ? "" : ", ", fit.kv_dtype, Long(fit.sequences),
+                   text.size() == 1 ? "" : ", ", fit.kv_dtype.c_str(), Long(fit.sequences),
                    Long(fit.kv_bytes), Long(fit.total_bytes));
   return text + "}";
 }

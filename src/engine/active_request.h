@@ -63,6 +63,8 @@ struct ActiveRequest : Sequence {
   FinishReason reason = FinishReason::kNone;
   absl::Status end_status;
   int32_t stop_index = -1;
+  int64_t first_token_cost_ns = request.first_token_cost_ns;  // as last predicted
+  int64_t longest_gap_ns = 0;                                 // between two of its tokens
   int64_t end_ns = 0;    // when it ended; once settled, when its FINISHED left
   bool settled = false;  // counted, its place given back
   bool finish_sent = false;

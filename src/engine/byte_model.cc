@@ -21,6 +21,14 @@ absl::StatusOr<uint64_t> PackedBytes(const KernelTable& kernels, const PackedWei
   return uint64_t{bytes};
 }
 
+void AddGroups(const ModelConfig& config, const RunnerOptions& options, ByteModel* bytes) {
+  const size_t block_bytes = MakeKvLayout(config, options).block_bytes();
+  for (const KvGroupSpec& group : config.kv_groups) {
+    bytes->groups.push_back({group.window, uint64_t{block_bytes * group.layers.size()} /
+                                               static_cast<uint64_t>(options.block_size)});
+  }
+}
+
 // Four chains: one alone would wait for its additions, not for memory.
 uint64_t Sum(const std::byte* data, size_t size) {
   uint64_t sums[4] = {};
@@ -58,11 +66,15 @@ absl::StatusOr<ByteModel> MakeByteModel(const Model& model, const RunnerOptions&
     bytes.experts_per_token = router.experts_per_token;
     bytes.expert_bytes = experts / static_cast<uint64_t>(router.num_experts);
   }
-  const size_t block_bytes = MakeKvLayout(config, options).block_bytes();
-  for (const KvGroupSpec& group : config.kv_groups) {
-    bytes.groups.push_back({group.window, uint64_t{block_bytes * group.layers.size()} /
-                                              static_cast<uint64_t>(options.block_size)});
-  }
+  AddGroups(config, options, &bytes);
+  return bytes;
+}
+
+ByteModel SimulatedByteModel(const ModelConfig& config, const RunnerOptions& options,
+                             uint64_t weights_bytes) {
+  ByteModel bytes;
+  bytes.layer_weight_bytes = weights_bytes;
+  AddGroups(config, options, &bytes);
   return bytes;
 }
 

@@ -17,8 +17,10 @@
 #include "src/loader/gguf_writer.h"
 #include "src/loader/model_directory.h"
 #include "src/loader/safetensors_set.h"
+#include "src/loader/split_gguf.h"
 #include "src/model/hub_keys.h"
 #include "src/model/hub_tensors.h"
+#include "src/model/kv_scales.h"
 #include "src/model/model_config.h"
 #include "src/model/weights.h"
 
@@ -76,6 +78,7 @@ absl::StatusOr<std::unique_ptr<ModelFile>> OpenDirectory(const ModelDirectory& d
   LLM_ASSIGN_OR_RETURN(HubHeader header, WriteHubKeys(config, &writer));
   writer.AddString("general.name", BaseName(directory.path()));
   LLM_ASSIGN_OR_RETURN(SafetensorsSet set, OpenSafetensors(directory, limits));
+  LLM_RETURN_IF_ERROR(TakeKvScales(header.extras.num_layers, &set, &writer));
   LLM_ASSIGN_OR_RETURN(const std::vector<HubTensorParts> tensors,
                        MapHubTensors(*header.model, header.extras, set));
   int64_t vocab_size = 0;
@@ -94,7 +97,7 @@ absl::StatusOr<std::unique_ptr<ModelFile>> OpenDirectory(const ModelDirectory& d
 
 absl::StatusOr<std::unique_ptr<ModelFile>> OpenModelPath(const std::string& path,
                                                          const LoaderLimits& limits) {
-  if (!IsDirectory(path)) return OpenModelFile(path);
+  if (!IsDirectory(path)) return OpenGgufParts(path, limits);
   LLM_ASSIGN_OR_RETURN(const ModelDirectory directory, ModelDirectory::Open(path));
   absl::StatusOr<std::unique_ptr<ModelFile>> file = OpenDirectory(directory, limits);
   if (!file.ok()) return At(absl::StrCat("model directory ", directory.path()), file.status());

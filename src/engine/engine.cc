@@ -9,6 +9,7 @@
 #include "src/base/affinity.h"
 #include "src/base/library_thread.h"
 #include "src/base/status_macros.h"
+#include "src/engine/locked_scheduler.h"
 
 namespace llm {
 namespace {
@@ -24,6 +25,8 @@ StepLoopOptions LoopOptions(const EngineParts& parts, const EngineOptions& optio
   loop.bytes = parts.bytes;
   loop.spill = parts.spill.get();
   loop.hook_fault = parts.hook_fault;
+  loop.refuse_late = options.refuse_late;
+  loop.device_clock = parts.virtual_clock.get();
   return loop;
 }
 
@@ -31,6 +34,8 @@ StepLoopOptions LoopOptions(const EngineParts& parts, const EngineOptions& optio
 
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(EngineParts parts,
                                                        const EngineOptions& options) {
+  // Callers ask it for forecasts while the engine's thread plans.
+  parts.scheduler = std::make_unique<LockedScheduler>(std::move(parts.scheduler));
   std::unique_ptr<Engine> engine(new Engine(std::move(parts), options));
   if (!options.manual) LLM_RETURN_IF_ERROR(engine->Start());
   return engine;
@@ -185,6 +190,7 @@ EngineMetrics Engine::Metrics() const {
   metrics.kv_bytes_current = parts_.kv_bytes;
   metrics.memory_bandwidth_current = parts_.memory_bandwidth;
   metrics.times = parts_.times;
+  metrics.clock_ns_current = static_cast<uint64_t>(parts_.clock->NowNs());
   metrics.memory_bytes_current = counters.step.event_bytes_current;
   if (parts_.memory_bytes) metrics.memory_bytes_current += parts_.memory_bytes();
   return metrics;

@@ -41,7 +41,8 @@ struct EngineOptions {
   size_t max_pending_bytes = size_t{1} << 20;
   int64_t hold_ns = 0;  // as StepLoopOptions::hold_ns
   bool manual = false;
-  int32_t cpu_id = -1;  // where the engine thread runs; -1: anywhere
+  bool refuse_late = true;  // requests that will miss their deadlines
+  int32_t cpu_id = -1;      // where the engine thread runs; -1: anywhere
   Logger logger;
 };
 
@@ -50,7 +51,8 @@ struct EngineParts {
   std::shared_ptr<const void> owner;  // of everything that `text` borrows
   ModelText text;
   std::shared_ptr<const Clock> clock;
-  const HookFault* hook_fault = nullptr;  // the owner's; may be null
+  std::shared_ptr<ManualClock> virtual_clock;  // a simulated engine's, which is `clock`; else null
+  const HookFault* hook_fault = nullptr;       // the owner's; may be null
   std::unique_ptr<Scheduler> scheduler;
   std::unique_ptr<Runner> runner;
   std::unique_ptr<SpillTier> spill;        // null: no second tier
@@ -138,6 +140,19 @@ class Engine {
   // Whether the host calls from inside a step (a row callback), or from any of its callbacks.
   bool InStep() const { return step_thread_.load() == std::this_thread::get_id(); }
   bool InHostCode() const;
+
+  // deadlines.cc
+  ForecastQuery NewForecast() const;
+  // Sets what its first token would cost. DEADLINE_EXCEEDED: it is predicted to come too late.
+  absl::Status CheckDeadlines(Request* request) const;
+  // `full`, and when to try again.
+  absl::Status TellWhenToRetry(const absl::Status& full) const;
+
+  // simulated_time.cc
+  // What needs logits: UNIMPLEMENTED.
+  absl::Status CheckSimulable(const RequestSpec& spec) const;
+  // Runs steps, or jumps, until the virtual clock shows `arrival_ns`.
+  absl::Status AwaitArrival(int64_t arrival_ns);
 
   // engine_submit.cc
   void TraceSubmit(int64_t start_ns, uint64_t id);

@@ -41,11 +41,14 @@ absl::Status Engine::Submit(const RequestSpec& spec, uint64_t* id) {
   const int64_t start_ns = trace_.on() ? parts_.clock->NowNs() : 0;
   absl::Status status = queue_.CheckOpen();
   if (status.ok()) status = ValidateSpec(spec, parts_.text);
+  if (status.ok() && parts_.virtual_clock != nullptr) status = CheckSimulable(spec);
+  if (status.ok() && spec.arrival_ns != 0) status = AwaitArrival(spec.arrival_ns);
   if (status.ok()) status = CheckQueueable(spec, spec.prompt_ids.size(), queue_.usage()->bounds());
   QueuePlace place;
   if (status.ok()) {
     const size_t bytes = spec.prompt_kind == PromptKind::kIds ? 0 : spec.text.size();
     status = QueuePlace::Reserve(queue_.usage(), spec.choices, TokenBound(spec, bytes), &place);
+    if (!status.ok()) status = TellWhenToRetry(status);
   }
   if (status.ok()) status = SubmitReserved(spec, std::move(place), id);
   if (!status.ok()) CountRejected(status.code());
@@ -132,7 +135,7 @@ absl::Status Engine::SubmitChoices(const RequestSpec& spec, const Request& reque
 
 absl::StatusOr<Request> Engine::MakeRequest(const RequestSpec& spec, QueuePlace* place) const {
   Request request;
-  request.arrival_ns = parts_.clock->NowNs();
+  request.arrival_ns = spec.arrival_ns != 0 ? spec.arrival_ns : parts_.clock->NowNs();
   LLM_ASSIGN_OR_RETURN(request.prompt, Tokenize(spec, place));
   if (spec.score != nullptr) LLM_RETURN_IF_ERROR(spec.score->TakeText(&request.prompt));
   if (spec.pin != nullptr) {
@@ -178,6 +181,7 @@ absl::StatusOr<Request> Engine::MakeRequest(const RequestSpec& spec, QueuePlace*
   request.request_class = spec.request_class;
   request.use_prefix_cache = spec.use_prefix_cache;
   request.num_prompt_logprobs = std::min(spec.num_prompt_logprobs, parts_.text.vocab_size);
+  LLM_RETURN_IF_ERROR(CheckDeadlines(&request));
   if (spec.transfer != nullptr) LLM_RETURN_IF_ERROR(PrepareTransfer(spec, &request));
   return request;
 }

@@ -39,13 +39,14 @@ absl::StatusOr<std::shared_ptr<const LoadedModel>> LoadedModel::Open(
   if (name.ok()) loaded->name_ = std::string(*name);
   OpenTimes& times = loaded->times_;
   times.header_ns = clock.NowNs() - start_ns;
-  if (options.header_only || source->packed() == nullptr) {
+  const bool reads_weights = !options.header_only && !options.simulated;
+  if (!reads_weights || source->packed() == nullptr) {
     LLM_RETURN_IF_ERROR(loaded->LoadText(*source, options));
     LLM_ASSIGN_OR_RETURN(const ModelConfig read, ReadModelConfig(*source));
     LLM_RETURN_IF_ERROR(CheckVocabulary(where, *loaded->tokenizer_, read.vocab_size));
   }
-  LLM_RETURN_IF_ERROR(options.header_only ? loaded->PlanWeights(*source, options)
-                                          : loaded->LoadWeights(*source, options));
+  LLM_RETURN_IF_ERROR(reads_weights ? loaded->LoadWeights(*source, options)
+                                    : loaded->PlanWeights(*source, options));
   const ModelConfig& config = loaded->model_->config;
   LLM_RETURN_IF_ERROR(CheckVocabulary(where, *loaded->tokenizer_, config.vocab_size));
   loaded->text_.vocab_size = config.vocab_size;
@@ -74,7 +75,8 @@ absl::Status LoadedModel::LoadWeights(const WeightSource& source, const ModelOpt
 }
 
 absl::Status LoadedModel::PlanWeights(const WeightSource& source, const ModelOptions& options) {
-  header_only_ = true;
+  header_only_ = options.header_only;
+  simulated_ = options.simulated;
   auto model = std::make_unique<Model>();
   LLM_ASSIGN_OR_RETURN(model->config, ReadModelConfig(source));
   LLM_ASSIGN_OR_RETURN(model->kernels, FindKernels(options.kernels));

@@ -37,6 +37,7 @@ struct ModelOptions {
   bool header_only = false;  // no weights are read, and no engine can serve the model
   bool map_pack = false;     // these two as WeightsOptions has them
   bool verify_pack = false;
+  bool simulated = false;  // likewise no weights; engines on it compute nothing
 };
 
 class LoadedModel {
@@ -55,7 +56,8 @@ class LoadedModel {
   const std::string& name() const { return name_; }
   bool float_activations() const { return float_activations_; }
   bool header_only() const { return header_only_; }
-  uint64_t weights_bytes() const { return weights_bytes_; }  // header_only: what they would take
+  bool simulated() const { return simulated_; }
+  uint64_t weights_bytes() const { return weights_bytes_; }  // not read: what they would take
   const ModelListing& listing() const { return listing_; }
   const OpenTimes& times() const { return times_; }  // of the model alone
   // Of its weights as the kernels read them and of its metadata. Reads all weights, once.
@@ -77,6 +79,7 @@ class LoadedModel {
   uint64_t weights_bytes_ = 0;
   bool float_activations_ = false;
   bool header_only_ = false;
+  bool simulated_ = false;
   OpenTimes times_;
   mutable std::atomic<uint64_t> identity_{0};  // 0: not computed
 };

@@ -11,6 +11,7 @@
 #include "src/engine/request_clock.h"
 #include "src/engine/spill_counters.h"
 #include "src/engine/step_laps.h"
+#include "src/engine/targets.h"
 #include "src/scheduler/scheduler.h"
 #include "src/sequence/stop_criteria.h"
 
@@ -45,6 +46,8 @@ struct StepCounters {
   std::array<uint64_t, kNumStepParts> part_ns_total{};
   std::array<uint64_t, kNumFinishReasons> finished_by_reason{};
   std::array<uint64_t, kNumRequestStages> deadlines_by_stage{};
+  uint64_t hopeless_requests_total = 0;  // of those in the queue: ended before their deadline
+  TargetCounters targets;
   Histograms histograms;
   StepCostModel::Coefficients cost;
   StepCostModel::Error cost_error;
@@ -62,6 +65,7 @@ struct RejectCounters {
   uint64_t full = 0;     // RESOURCE_EXHAUSTED
   uint64_t invalid = 0;  // INVALID_ARGUMENT
   uint64_t other = 0;
+  uint64_t late = 0;  // DEADLINE_EXCEEDED; part of other
 
   uint64_t total() const { return full + invalid + other; }
 };
@@ -78,6 +82,7 @@ struct EngineMetrics {
   uint64_t kv_bytes_current = 0;
   uint64_t memory_bytes_current = 0;
   uint64_t memory_bandwidth_current = 0;  // bytes per second
+  uint64_t clock_ns_current = 0;
   OpenTimes times;
 };
 

@@ -2,6 +2,7 @@
 #include "src/engine/open_engine.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +13,7 @@
 #include "src/engine/byte_model.h"
 #include "src/engine/engine_plan.h"
 #include "src/engine/random.h"
+#include "src/engine/sim_runner.h"
 #include "src/engine/system_limits.h"
 #include "src/runner/model_runner.h"
 
@@ -79,6 +81,7 @@ KvIdentity MakeKvIdentity(const EnginePlan& plan, const Model& model, bool float
   kv.numerics_id = absl::StrCat(NumericsId(*model.kernels), float_activations ? ":float" : "");
   kv.kv_dtype = DTypeName(plan.runner.kv_dtype);
   kv.shape.block_size = plan.runner.block_size;
+  if (runner.block_bytes(0) == 0) return kv;
   for (size_t g = 0; g < model.config.kv_groups.size(); ++g) {
     const KvGroupSpec& group = model.config.kv_groups[g];
     kv.shape.groups.push_back({.window = group.window,
@@ -104,9 +107,54 @@ EngineOptions MakeEngineOptions(const EnginePlan& plan, const ModelConfig& confi
   if (options.max_pending_bytes != 0) engine.max_pending_bytes = options.max_pending_bytes;
   engine.hold_ns = options.hold_us * 1000;
   engine.manual = options.manual;
+  engine.refuse_late = options.refuse_late;
   if (!options.host.cpu_ids.empty()) engine.cpu_id = options.host.cpu_ids[0];
   engine.logger = options.logger;
   return engine;
+}
+
+absl::Status CheckSimulation(const OpenOptions& options, bool simulated) {
+  if (!simulated) {
+    return options.has_sim_cost ? absl::InvalidArgumentError(
+                                      "sim_costs: the model was not opened for LLM_DEVICE_SIM")
+                                : absl::OkStatus();
+  }
+  if (!options.has_sim_cost) {
+    return absl::InvalidArgumentError("sim_costs: a simulated engine must know what steps cost");
+  }
+  if (!options.manual) {
+    return absl::InvalidArgumentError("drive: a simulated engine is driven by hand");
+  }
+  if (options.host.clock != nullptr) {
+    return absl::InvalidArgumentError("host: now_ns: a simulated engine has a clock of its own");
+  }
+  return absl::OkStatus();
+}
+
+// The parts that compute, and those that measure them.
+absl::Status BuildDevice(const LoadedModel& model, const EnginePlan& plan,
+                         const OpenOptions& options, Foundation* foundation, EngineParts* parts) {
+  const Model& weights = model.model();
+  LLM_RETURN_IF_ERROR(LayFoundation(plan, options, foundation));
+  parts->clock = MakeClock(options.host, &foundation->hook_fault);
+  LLM_ASSIGN_OR_RETURN(
+      parts->runner,
+      ModelRunner::Create(&weights, plan.runner, foundation->pool.get(), &foundation->allocator));
+  LLM_ASSIGN_OR_RETURN(parts->bytes, MakeByteModel(weights, plan.runner));
+  parts->memory_bandwidth =
+      MeasureReadBandwidth(weights.weights, SteadyClock(), foundation->pool.get());
+  return foundation->hook_fault.status();
+}
+
+// The same for a device that only takes its time: no memory and no threads.
+void BuildSimulated(const LoadedModel& model, const EnginePlan& plan, const OpenOptions& options,
+                    EngineParts* parts) {
+  const ModelConfig& config = model.model().config;
+  parts->virtual_clock = std::make_shared<ManualClock>();
+  parts->clock = parts->virtual_clock;
+  parts->runner =
+      std::make_unique<SimRunner>(options.sim_cost, config.vocab_size, parts->virtual_clock);
+  parts->bytes = SimulatedByteModel(config, plan.runner, model.weights_bytes());
 }
 
 }  // namespace
@@ -118,29 +166,31 @@ absl::StatusOr<std::unique_ptr<Engine>> OpenEngine(const std::shared_ptr<const L
     return absl::FailedPreconditionError(absl::StrCat(
         "model ", model->name(), ": opened with header_only, it has no weights to serve"));
   }
+  LLM_RETURN_IF_ERROR(CheckSimulation(options, model->simulated()));
   const SteadyClock steady;  // what opening costs is measured in real time, whatever the host's is
   const int64_t start_ns = steady.NowNs();
   const Model& weights = model->model();
-  LLM_ASSIGN_OR_RETURN(const int64_t available, AvailableMemoryBytes());
+  // A simulated engine takes no memory: it may be larger than this machine.
+  int64_t available = std::numeric_limits<int64_t>::max();
+  if (!model->simulated()) {
+    LLM_ASSIGN_OR_RETURN(available, AvailableMemoryBytes());
+  }
   LLM_ASSIGN_OR_RETURN(
       const EnginePlan plan,
       PlanEngine(weights.config, *weights.kernels, model->float_activations(), options, available));
   auto foundation = std::make_shared<Foundation>();
   foundation->model = model;
-  LLM_RETURN_IF_ERROR(LayFoundation(plan, options, foundation.get()));
 
   EngineParts parts;
   parts.text = model->text();
-  parts.clock = MakeClock(options.host, &foundation->hook_fault);
   parts.times = model->times();
   parts.hook_fault = &foundation->hook_fault;
-  LLM_ASSIGN_OR_RETURN(
-      parts.runner,
-      ModelRunner::Create(&weights, plan.runner, foundation->pool.get(), &foundation->allocator));
+  if (model->simulated()) {
+    BuildSimulated(*model, plan, options, &parts);
+  } else {
+    LLM_RETURN_IF_ERROR(BuildDevice(*model, plan, options, foundation.get(), &parts));
+  }
   LLM_ASSIGN_OR_RETURN(parts.scheduler, MakeScheduler(plan, weights.config, options));
-  LLM_ASSIGN_OR_RETURN(parts.bytes, MakeByteModel(weights, plan.runner));
-  parts.memory_bandwidth = MeasureReadBandwidth(weights.weights, steady, foundation->pool.get());
-  LLM_RETURN_IF_ERROR(foundation->hook_fault.status());
   Allocator* allocator = &foundation->allocator;
   parts.memory_bytes = [allocator] { return uint64_t{allocator->allocated_bytes()}; };
   parts.allocator = allocator;

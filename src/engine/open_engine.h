@@ -39,6 +39,9 @@ struct OpenOptions {
   int64_t spin_us = 0;
   Logger logger;
   HostHooks host;
+  StepCostModel::Coefficients sim_cost;  // of a simulated model
+  bool has_sim_cost = false;
+  bool refuse_late = true;
 };
 
 // INVALID_ARGUMENT naming the option; RESOURCE_EXHAUSTED: memory, or threads.

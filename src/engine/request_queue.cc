@@ -66,6 +66,7 @@ void RequestQueue::CountRejected(absl::StatusCode code) {
     ++rejected.invalid;
   } else {
     ++rejected.other;
+    if (code == absl::StatusCode::kDeadlineExceeded) ++rejected.late;
   }
 }
 
@@ -95,6 +96,16 @@ void RequestQueue::Drain(std::vector<std::unique_ptr<ActiveRequest>>* requests) 
 void RequestQueue::Forget(uint64_t id) {
   std::lock_guard<std::mutex> lock(mutex_);
   open_.erase(id);
+}
+
+RequestQueue::Backlog RequestQueue::backlog() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  Backlog backlog;
+  for (const std::unique_ptr<ActiveRequest>& request : new_requests_) {
+    ++backlog.requests;
+    backlog.prompt_tokens += request->num_prompt_tokens();
+  }
+  return backlog;
 }
 
 RequestQueue::Counters RequestQueue::counters() const {

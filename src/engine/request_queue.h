@@ -45,6 +45,13 @@ class RequestQueue {
   // The request is about to send its FINISHED: cancels of it answer NOT_FOUND from here on.
   void Forget(uint64_t id);
 
+  // Handed over, but not drained yet.
+  struct Backlog {
+    int64_t requests = 0;
+    int64_t prompt_tokens = 0;
+  };
+  Backlog backlog() const;
+
   struct Counters {
     uint64_t submitted_total = 0;
     RejectCounters rejected;

@@ -45,6 +45,7 @@ struct RequestSpec {
   int64_t first_token_timeout_ns = 0;  // from submit; 0: none
   int64_t completion_timeout_ns = 0;
   int64_t token_gap_target_ns = 0;  // 0: the engine's
+  int64_t arrival_ns = 0;           // of a simulated engine, on its clock; 0: now
   std::string cache_salt;
   uint64_t session_id = 0;
   uint64_t trace_id = 0;

@@ -28,7 +28,8 @@ bool Samples(const ScheduledChunk& chunk) {
 absl::Status StepLoop::Compute(const StepPlan& plan) {
   try {
     const SteadyClock real_time;  // the host's clock may show anything
-    const int64_t start_ns = real_time.NowNs();
+    const Clock& clock = options_.device_clock != nullptr ? *options_.device_clock : real_time;
+    const int64_t start_ns = clock.NowNs();
     absl::StatusOr<StepLogits> logits = [&] {
       NvtxRange range("forward");
       return runner_->Execute(plan);
@@ -37,7 +38,7 @@ absl::Status StepLoop::Compute(const StepPlan& plan) {
     LLM_RETURN_IF_ERROR(logits.status());
     logits_ = *logits;
     const absl::Status status = SampleRows(plan);
-    cost_.Note(plan.work, real_time.NowNs() - start_ns);
+    cost_.Note(plan.work, clock.NowNs() - start_ns);
     laps_.End(StepPart::kSample);
     return status;
   } catch (const std::bad_alloc&) {
@@ -102,6 +103,11 @@ absl::Status StepLoop::SampleRows(const StepPlan& plan) {
 }
 
 absl::StatusOr<SampledToken> StepLoop::SampleRow(const ScheduledChunk& chunk, size_t row) {
+  if (logits_.logits == nullptr) {
+    SampledToken token;
+    token.id = logits_.argmax[row];
+    return token;
+  }
   const size_t vocab_size = static_cast<size_t>(logits_.vocab_size);
   LogitsRow one;
   one.logits = absl::MakeSpan(logits_.logits + row * vocab_size, vocab_size);
@@ -247,6 +253,8 @@ void StepLoop::StageToken(ActiveRequest* request, const SampledToken& token) {
   if (stats.first_token_ns == 0) {
     AddStepTime(request, now_ns);
     stats.first_token_ns = now_ns;
+  } else {
+    request->longest_gap_ns = std::max(request->longest_gap_ns, now_ns - stats.last_token_ns);
   }
   stats.last_token_ns = now_ns;
 

@@ -76,11 +76,14 @@ void StepLoop::Settle(ActiveRequest* request) {
     std::vector<Sequence*>* siblings = &group->siblings;
     siblings->erase(std::remove(siblings->begin(), siblings->end(), request), siblings->end());
     group->Add(finish, request->end_status);
+    group->longest_gap_ns = std::max(group->longest_gap_ns, request->longest_gap_ns);
     if (--group->num_open > 0) return;
     group->place.Release();
     finish = group->finish;
   }
   CountEnd(*request, finish);
+  counters_.targets.Count(request->request, finish,
+                          group != nullptr ? group->longest_gap_ns : request->longest_gap_ns);
   CountTimes(*request, finish.stats);
   log_.Add(RecordKind::kFinished, request->request.id, finish.stats.generated_tokens,
            static_cast<int64_t>(finish.reason), request->end_ns);

@@ -152,6 +152,9 @@ void StepLoop::CheckInterrupts(ActiveRequest* request, int64_t now_ns) {
   } else if (no_token && asked.first_token_deadline_ns != 0 &&
              now_ns >= asked.first_token_deadline_ns) {
     End(request, FinishReason::kDeadline, statuses_.first_token_late);
+  } else if (no_token && IsHopeless(request, now_ns)) {
+    End(request, FinishReason::kDeadline, statuses_.hopeless);
+    ++counters_.hopeless_requests_total;
   }
 }
 
@@ -218,6 +221,11 @@ void StepLoop::PublishCounters() {
   published_.step = counters_;
   if (healthy()) published_.scheduler = scheduler_->counters();
   log_.End(published_.scheduler, laps_.PartNs(StepPart::kForward), laps_.last_ns());
+}
+
+StepCostModel::Coefficients StepLoop::published_cost() const {
+  std::lock_guard<std::mutex> lock(published_mutex_);
+  return published_.step.cost;
 }
 
 StepLoop::Counters StepLoop::counters() const {

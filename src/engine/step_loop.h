@@ -39,8 +39,10 @@ struct StepLoopOptions {
   int32_t hidden_size = 0;
   size_t max_pending_bytes = size_t{1} << 20;
   ByteModel bytes;
+  bool refuse_late = true;                // as of EngineOptions
   SpillTier* spill = nullptr;             // null: evicted blocks are gone
   const HookFault* hook_fault = nullptr;  // of the host's hooks; may be null
+  const Clock* device_clock = nullptr;    // that steps are measured on; null: the steady clock
 };
 
 // Used by one thread at a time, but for counters(), healthy() and log().
@@ -72,6 +74,7 @@ class StepLoop {
   };
   // As of the end of the last step.
   Counters counters() const;
+  StepCostModel::Coefficients published_cost() const;
   StepLog& log() { return log_; }
   const StepLog& log() const { return log_; }
 
@@ -94,6 +97,10 @@ class StepLoop {
   void TakeIncoming();
   void AdmitOne(ActiveRequest* request);
   void CheckInterrupts(ActiveRequest* request, int64_t now_ns);
+  // step_deadline.cc
+  // It waits without a token, and even alone could not get one before its deadline.
+  bool IsHopeless(ActiveRequest* request, int64_t now_ns) const;
+
   int64_t HoldUntilNs() const;  // step_hold.cc
   StepPlan Schedule();
   StepPlan Plan(const StepLimit& limit);
@@ -175,6 +182,8 @@ class StepLoop {
         absl::DeadlineExceededError("the completion deadline has passed");
     absl::Status first_token_late =
         absl::DeadlineExceededError("the first-token deadline has passed");
+    absl::Status hopeless =
+        absl::DeadlineExceededError("the first token cannot come before its deadline any more");
   } statuses_;
 
   std::vector<std::unique_ptr<ActiveRequest>> incoming_;  // swapped with the queue

@@ -18,6 +18,7 @@ namespace llm {
 struct GgufContents {
   std::unique_ptr<GgufMetadata> metadata;
   std::vector<TensorInfo> tensors;
+  ByteRange values;  // the key-value section
 };
 
 // `file` begins with the header; tensors must lie within `file_bytes` of the whole GGUF file.

@@ -47,6 +47,7 @@ class GgufMetadata final : public Metadata {
   std::optional<ArrayInfo> DescribeArray(absl::string_view key) const override;
 
   const HeaderBytes& bytes() const { return bytes_; }
+  const std::vector<GgufEntry>& entries() const { return entries_; }
 
  private:
   GgufMetadata(HeaderBytes bytes, std::vector<GgufEntry> entries, std::string file_name)

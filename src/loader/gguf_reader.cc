@@ -69,13 +69,16 @@ absl::StatusOr<GgufContents> ReadGgufHeader(const ModelFile& file, uint64_t file
   const uint64_t first_bytes = file.size() < file_bytes ? file.size() : 0;
   GgufCursor cursor(file, limits.max_header_bytes, first_bytes);
   LLM_ASSIGN_OR_RETURN(const Preamble preamble, ParsePreamble(&cursor));
+  const uint64_t values_begin = cursor.position();
   LLM_ASSIGN_OR_RETURN(std::vector<GgufEntry> entries,
                        ParseGgufMetadata(&cursor, preamble.num_metadata, limits));
+  const uint64_t values_end = cursor.position();
   LLM_ASSIGN_OR_RETURN(const std::vector<GgufTensorRecord> records,
                        ParseGgufTensors(&cursor, preamble.num_tensors, limits));
   const uint64_t header_bytes = cursor.position();
   LLM_ASSIGN_OR_RETURN(HeaderBytes bytes, cursor.Take());
   GgufContents contents;
+  contents.values = {values_begin, values_end - values_begin};
   LLM_ASSIGN_OR_RETURN(contents.metadata,
                        GgufMetadata::Create(std::move(bytes), std::move(entries), file.name()));
   LLM_ASSIGN_OR_RETURN(const uint64_t alignment, DataAlignment(*contents.metadata));

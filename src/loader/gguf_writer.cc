@@ -67,6 +67,11 @@ void GgufWriter::AddStrings(absl::string_view key, absl::Span<const std::string>
   for (const std::string& value : values) AppendText(value, &values_);
 }
 
+void GgufWriter::CopyValues(absl::string_view values, uint64_t count) {
+  num_values_ += count;
+  values_.append(values.data(), values.size());
+}
+
 void GgufWriter::AddTensor(absl::string_view name, WeightFormat format,
                            absl::Span<const int64_t> shape, uint64_t offset) {
   ++num_tensors_;

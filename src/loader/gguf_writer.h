@@ -24,6 +24,8 @@ class GgufWriter {
   void AddInts(absl::string_view key, absl::Span<const int32_t> values);
   void AddFloats(absl::string_view key, absl::Span<const float> values);
   void AddStrings(absl::string_view key, absl::Span<const std::string> values);
+  // `count` keys with their values, as the header of a file has them.
+  void CopyValues(absl::string_view values, uint64_t count);
   // `shape` is row-major, of 1 to 4 dimensions; `offset` counts from the header's end.
   void AddTensor(absl::string_view name, WeightFormat format, absl::Span<const int64_t> shape,
                  uint64_t offset);

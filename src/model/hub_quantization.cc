@@ -2,6 +2,7 @@
 #include "absl/strings/str_cat.h"
 #include "src/loader/gguf_types.h"
 #include "src/model/hub_model.h"
+#include "src/model/kv_scales.h"
 
 namespace llm {
 namespace {
@@ -81,6 +82,7 @@ void MapQuantization(HubConfig* config, HubExtras* extras) {
   } else {
     quantization.Refuse("quant_method", absl::StrCat(Printable(method), " is not supported"));
   }
+  MapKvCacheScheme(&quantization);
   config->Close(&quantization);
 }
 

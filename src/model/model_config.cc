@@ -6,6 +6,7 @@
 #include "src/base/status_macros.h"
 #include "src/model/architectures/architecture.h"
 #include "src/model/config_reader.h"
+#include "src/model/kv_scales.h"
 
 namespace llm {
 namespace {
@@ -16,7 +17,8 @@ absl::Status CheckFileKind(const Metadata& metadata) {
   const absl::StatusOr<int64_t> splits = metadata.GetInt("split.count");
   if (splits.ok() && *splits > 1) {
     return absl::UnimplementedError(
-        absl::StrCat("key split.count: a model in ", *splits, " files is not supported"));
+        absl::StrCat("key split.count: one of ", *splits,
+                     " parts: open it by its path, named as x-00001-of-00002.gguf"));
   }
   const absl::StatusOr<absl::string_view> type = metadata.GetString("general.type");
   if (type.ok() && *type != "model") {
@@ -110,6 +112,10 @@ absl::StatusOr<ModelConfig> ReadModelConfig(const WeightSource& source) {
   LLM_RETURN_IF_ERROR(CheckSizes(config));
   config.tied_embeddings = source.Find(absl::StrCat(config.names.head, ".weight")) == nullptr;
   GroupLayers(&config);
+  LLM_ASSIGN_OR_RETURN(config.kv_scales, ReadKvScales(source.metadata(), config.num_layers));
+  if (config.latent.rank > 0 && !config.kv_scales.keys.empty()) {
+    return absl::UnimplementedError("scales of keys are not supported with latent attention");
+  }
   return config;
 }
 

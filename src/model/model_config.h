@@ -44,6 +44,12 @@ struct LatentConfig {
   int value_dim = 0;   // of a head
 };
 
+// Scales of fp8 keys and values that the model was calibrated with.
+struct KvScales {
+  std::vector<float> keys;    // [num_layers], finite, above 0; empty: none are given
+  std::vector<float> values;  // likewise
+};
+
 // Names of tensors as GGUF files have them; a layer's are "blk.<layer>.<name>.weight" (and
 // ".bias").
 struct TensorNames {
@@ -119,6 +125,8 @@ struct ModelConfig {
 
   // Prompts of more tokens turn by long_inv_freq, from their first token on; 0: none does.
   int long_rope_above = 0;
+
+  KvScales kv_scales;
 
   TensorNames names;
   std::vector<RopeVariant> ropes;

@@ -35,6 +35,9 @@ absl::StatusOr<std::unique_ptr<ModelRunner>> ModelRunner::Create(const Model* mo
     runner->kv_views_.push_back({.layout = layout,
                                  .base = runner->kv_cache_->LayerBase(layer),
                                  .num_blocks = runner->kv_cache_->num_blocks(group)});
+    if (!layout.constant_scales) continue;
+    runner->kv_views_.back().key_scale = config.kv_scales.keys[static_cast<size_t>(layer)];
+    runner->kv_views_.back().value_scale = config.kv_scales.values[static_cast<size_t>(layer)];
   }
   Arena arena(runner->workspace_.data());
   RunnerWorkspace workspace = LayOutRunner(config, *model->kernels, options, num_threads, &arena);

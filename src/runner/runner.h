@@ -16,7 +16,7 @@ class TraceRecorder;
 // Logits and hidden states of the rows that the plan asked for, chunk by chunk; valid until the
 // next Execute.
 struct StepLogits {
-  const float* logits = nullptr;        // [rows, vocab_size]
+  const float* logits = nullptr;        // [rows, vocab_size]; null: argmax is the token as it is
   absl::Span<const int32_t> argmax;     // [rows]; -1: the row is not finite
   absl::Span<const float> max;          // [rows]
   absl::Span<const float> log_sum_exp;  // [rows]

@@ -33,6 +33,11 @@ absl::Status CheckOptions(const ModelConfig& config, const RunnerOptions& option
   if (options.kv_dtype == DType::kI32) {
     return absl::InvalidArgumentError("runner: keys and values cannot be stored as i32");
   }
+  if (options.kv_dtype == DType::kI4 && config.head_dim % kKvGroup != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("runner: int4 keys and values need a head_dim that is a multiple of ",
+                     kKvGroup, ", the model has ", config.head_dim));
+  }
   if (!options.num_blocks.empty() && options.num_blocks.size() != config.kv_groups.size()) {
     return absl::InvalidArgumentError(
         absl::StrCat("runner: num_blocks for ", options.num_blocks.size(),
@@ -51,7 +56,8 @@ KvLayout MakeKvLayout(const ModelConfig& config, const RunnerOptions& options) {
   return {.dtype = options.kv_dtype,
           .block_size = options.block_size,
           .num_kv_heads = config.num_kv_heads,
-          .head_dim = config.head_dim};
+          .head_dim = config.head_dim,
+          .constant_scales = options.kv_dtype == DType::kF8E4M3 && !config.kv_scales.keys.empty()};
 }
 
 absl::StatusOr<RunnerBytes> PlanRunner(const ModelConfig& config, const KernelTable& kernels,

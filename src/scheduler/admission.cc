@@ -77,7 +77,8 @@ void SchedulerImpl::AdmitWaiting(Step* step) {
     }
     // With nothing running every block that no pin holds is available, and CheckFits and
     // MaxPinnedBlocks have promised that this is enough.
-    if (!running_.empty() && !MayAdmit(*sequence, start, step->limit.max_tokens)) return;
+    blocked_by_room_ = !running_.empty() && !MayAdmit(*sequence, start, step->limit.max_tokens);
+    if (blocked_by_room_) return;
     RecordUndo(sequence, /*admitted=*/true, &step->plan);
     waiting_.erase(waiting_.begin() + static_cast<ptrdiff_t>(next));
     sequence->status = SequenceStatus::kRunning;

@@ -118,6 +118,7 @@ void SchedulerImpl::AddChunk(Sequence* sequence, int32_t length, Step* step) {
   }
   ScheduledChunk chunk;
   chunk.sequence = sequence;
+  sequence->planned_tokens = sequence->num_tokens();
   chunk.begin = sequence->num_computed_tokens;
   chunk.length = length;
   if (sequence->score_begin >= 0) {

@@ -21,13 +21,13 @@ constexpr double kCaution = 1;
 
 }  // namespace
 
-int32_t SchedulerImpl::ExpectedTokens(const Sequence& sequence) const {
-  if (sequence.score_begin >= 0 && sequence.wants_hidden) return sequence.num_tokens();
+int32_t SchedulerImpl::ExpectedTokens(const Sequence& sequence, int32_t num_generated) const {
+  if (sequence.wants_hidden) return sequence.num_prompt_tokens();
   const int32_t prompt = sequence.num_prompt_tokens();
   const int32_t most = std::max(sequence.request.stop.max_new_tokens, 1);
   if (options_.admission == AdmissionPolicy::kReserve) return prompt + most;
-  return prompt + lengths_.Predict(sequence.request.request_class, sequence.num_generated_tokens(),
-                                   RankOf(sequence), most);
+  return prompt +
+         lengths_.Predict(sequence.request.request_class, num_generated, RankOf(sequence), most);
 }
 
 double SchedulerImpl::VarianceOf(const Sequence& sequence) const {
@@ -47,7 +47,8 @@ bool SchedulerImpl::GrowthFits(const Sequence& sequence, int group, int64_t matc
   ReserveTotal(&growth_, running_.size() + 1);
   growth_.clear();
   const auto add = [this](const Sequence& one, int64_t held, int64_t shared) {
-    growth_.push_back({.remaining = std::max(0, ExpectedTokens(one) - one.num_tokens()),
+    const int32_t expected = ExpectedTokens(one, one.num_generated_tokens());
+    growth_.push_back({.remaining = std::max(0, expected - one.num_tokens()),
                        .known = one.num_tokens(),
                        .variance = VarianceOf(one),
                        .held = held,

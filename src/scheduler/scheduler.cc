@@ -41,8 +41,9 @@ int64_t RankUs(SchedulingPolicy policy, const Request& request) {
     case SchedulingPolicy::kPriority:
       return arrival_us + int64_t{request.priority} * (kPriorityStepNs / 1000);
     case SchedulingPolicy::kDeadline:
-      return request.first_token_deadline_ns != 0 ? request.first_token_deadline_ns / 1000
-                                                  : arrival_us + kNoDeadlineNs / 1000;
+      return request.first_token_deadline_ns != 0
+                 ? (request.first_token_deadline_ns - request.first_token_cost_ns) / 1000
+                 : arrival_us + kNoDeadlineNs / 1000;
   }
   return 0;
 }
@@ -96,6 +97,10 @@ bool SchedulerImpl::MoreImportant(const Sequence& a, const Sequence& b) const {
   return a.arrival_index < b.arrival_index;
 }
 
+bool SchedulerImpl::GoesBefore(const Sequence& sequence, const Request& request) const {
+  return RankUs(options_.policy, sequence.request) <= RankUs(options_.policy, request);
+}
+
 void SchedulerImpl::Insert(Queue* queue, Sequence* sequence) {
   const auto place = std::upper_bound(
       queue->begin(), queue->end(), sequence,
@@ -118,6 +123,7 @@ void SchedulerImpl::Add(Sequence* sequence) {
   sequence->arrival_index = next_arrival_index_++;
   sequence->status = SequenceStatus::kWaiting;
   sequence->num_computed_tokens = 0;
+  sequence->planned_tokens = sequence->num_tokens();
   sequence->prefix_node = kNoPrefixNode;
   Insert(&waiting_, sequence);
 }
@@ -156,6 +162,7 @@ StepPlan SchedulerImpl::Plan(const StepLimit& limit, int64_t now_ns) {
   }
   step.plan.work = windows_.Step(step.plan);
   plan_outstanding_ = !step.plan.chunks.empty();
+  planned_at_ns_ = now_ns;
   return std::move(step.plan);
 }
 
@@ -166,6 +173,7 @@ void SchedulerImpl::FillPlan(Step* step) {
   step->plan.undo.reserve(most);
   ScheduleDecodes(step);
   SchedulePrefills(step);
+  blocked_by_room_ = step->preempted;
   // What a victim has just given back belongs to those that needed it; the victim itself would come
   // straight back.
   if (!step->preempted) AdmitWaiting(step);

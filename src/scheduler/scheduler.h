@@ -13,6 +13,7 @@
 #include "src/cache/eviction_listener.h"
 #include "src/cache/eviction_order.h"
 #include "src/cache/kv_groups.h"
+#include "src/scheduler/forecast.h"
 #include "src/scheduler/step_cost_model.h"
 #include "src/scheduler/step_plan.h"
 #include "src/sequence/sequence.h"
@@ -31,7 +32,8 @@ enum class AdmissionPolicy : int32_t {
 enum class SchedulingPolicy : int32_t {
   kFcfs = 0,
   kPriority = 1,  // each step of priority is worth kPriorityStepNs of waiting
-  kDeadline = 2,  // by first-token deadline; without one, kNoDeadlineNs after arrival
+  kDeadline = 2,  // who must start first for its first-token deadline; without one, kNoDeadlineNs
+                  // after arrival
 };
 inline constexpr int64_t kPriorityStepNs = 10'000'000'000;
 inline constexpr int64_t kNoDeadlineNs = 10'000'000'000;
@@ -105,6 +107,10 @@ class Scheduler {
   // The sequence has come to its own end (no cancel, no fault): others of its request_class are
   // expected to be like it. Before Remove.
   virtual void NoteEnd(const Sequence& sequence) = 0;
+
+  // When a request that is not known yet would get its first token, under `query.cost`. From any
+  // thread, where all calls exclude each other.
+  virtual FirstTokenForecast Forecast(const ForecastQuery& query) const = 0;
 
   // The next step within `limit`: every running decode (one token each), then prefill chunks of
   // running sequences, then admissions; a prefill always gets ahead, whatever the time allows.

@@ -42,6 +42,8 @@ class SchedulerImpl : public Scheduler {
   }
   PrefixPlace PlaceOf(const Sequence& sequence) const override;
   std::vector<Sequence*> NextToStart(const StepLimit& limit, size_t most) override;
+  // forecast.cc
+  FirstTokenForecast Forecast(const ForecastQuery& query) const override;
   // commit.cc
   void Commit(const StepPlan& plan) override;
   void Rollback(const StepPlan& plan) override;
@@ -51,6 +53,11 @@ class SchedulerImpl : public Scheduler {
  private:
   static constexpr int32_t kTile =
       8;  // tokens that kernels take at once: shares of fewer waste them
+  // Tokens that a step computes of a prefill at least: no target may stop it altogether. Enough to
+  // fill the kernels' tiles, where a target asks for short steps, and to be worth reading the
+  // weights where none does.
+  static constexpr int32_t kLeastUnderTarget = 8;
+  static constexpr int32_t kLeastTokens = 64;
   using Queue = std::vector<Sequence*>;  // most important first
 
   struct Pin {
@@ -69,6 +76,8 @@ class SchedulerImpl : public Scheduler {
 
   // Whether `a` goes before `b`: a total order, by policy, then by arrival.
   bool MoreImportant(const Sequence& a, const Sequence& b) const;
+  // The same for one that is not in a queue yet.
+  bool GoesBefore(const Sequence& sequence, const Request& request) const;
   void Insert(Queue* queue, Sequence* sequence);
   void Erase(Queue* queue, Sequence* sequence);
   // Where it throws, Rollback of what is there undoes it.
@@ -130,9 +139,18 @@ class SchedulerImpl : public Scheduler {
   void AddChunk(Sequence* sequence, int32_t length, Step* step);
 
   // growth.cc
-  int32_t ExpectedTokens(const Sequence& sequence) const;
+  int32_t ExpectedTokens(const Sequence& sequence, int32_t num_generated) const;
   double VarianceOf(const Sequence& sequence) const;
   bool GrowthFits(const Sequence& sequence, int group, int64_t matched_blocks, int64_t available);
+
+  // forecast.cc
+  struct Backlog;
+  Backlog BacklogAhead(const Request* request) const;
+  double ForecastChunk(const ForecastQuery& query, const Backlog& backlog,
+                       const StepWork& own) const;
+  StepWork WorkAhead(const Backlog& backlog, int32_t own_tokens, double chunk_tokens) const;
+  double StepsUntilPlace(const ForecastQuery& query, const Backlog& backlog) const;
+  int32_t CachedTokens(const Request& request) const;
 
   // step_time.cc
   // Both REQUIRE that all decodes of the step are planned.
@@ -166,6 +184,8 @@ class SchedulerImpl : public Scheduler {
   std::vector<Growth> growth_;       // scratch
   std::vector<Sequence*> prefills_;  // scratch
   bool plan_outstanding_ = false;
+  int64_t planned_at_ns_ = 0;     // the last plan
+  bool blocked_by_room_ = false;  // the last plan left one waiting for want of blocks
   std::vector<BlockCopy>
       pinned_copies_;      // of the outstanding plan: their sources hold one reference each
   std::vector<Pin> pins_;  // within the capacity reserved at the start

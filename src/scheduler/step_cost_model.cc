@@ -80,12 +80,6 @@ StepCostModel::Terms StepCostModel::TermsOf(const StepWork& work) {
   return {work.prefill_tokens, 1, work.decode_rows, work.decode_keys, work.prefill_pairs};
 }
 
-double StepCostModel::PredictNs(const StepWork& work) const {
-  const Coefficients& c = coefficients_;
-  return c.fixed + c.decode_row * work.decode_rows + c.prefill_token * work.prefill_tokens +
-         c.decode_key * work.decode_keys + c.prefill_pair * work.prefill_pairs;
-}
-
 void StepCostModel::Note(const StepWork& work, int64_t step_ns) {
   const double taken_ns = static_cast<double>(std::max<int64_t>(1, step_ns));
   if (!warm_) {

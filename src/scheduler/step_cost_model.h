@@ -22,6 +22,11 @@ class StepCostModel {
     double prefill_token = 0;
     double decode_key = 0;
     double prefill_pair = 0;
+
+    double PredictNs(const StepWork& work) const {
+      return fixed + decode_row * work.decode_rows + prefill_token * work.prefill_tokens +
+             decode_key * work.decode_keys + prefill_pair * work.prefill_pairs;
+    }
   };
 
   // A step of `work` took `step_ns`. The first one warms caches and threads and is left out.
@@ -31,7 +36,7 @@ class StepCostModel {
   bool fitted() const { return most_prefill_tokens_ > 0; }
   // The largest prefill among the steps that it was fitted to: far beyond, it is a guess.
   double most_prefill_tokens() const { return most_prefill_tokens_; }
-  double PredictNs(const StepWork& work) const;
+  double PredictNs(const StepWork& work) const { return coefficients_.PredictNs(work); }
   // What nine in ten steps with a prefill should stay within, by how the last ones took longer than
   // predicted: noise, and what no term says.
   double CautiousNs(const StepWork& work) const { return caution_ * PredictNs(work); }

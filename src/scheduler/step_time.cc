@@ -6,18 +6,12 @@
 namespace llm {
 namespace {
 
-// Tokens that a step computes of a prefill at least: no target may stop it altogether. Enough to
-// fill the kernels' tiles, where a target asks for short steps, and to be worth reading the weights
-// where none does. Behind 6,000 tokens, 16 took a third of a step of 50 ms.
-constexpr int32_t kLeastUnderTarget = 8;
-constexpr int32_t kLeast = 64;
 // Beyond so many times the longest prefill that the model knows, it is not believed.
 constexpr double kTrusted = 4;
 
 struct TimeBound {
-  int64_t ns = 0;  // 0: none
-  int32_t least_tokens = kLeast;
-  bool cautious = false;  // somebody waits for the step: few may take longer
+  int64_t ns = 0;          // 0: none
+  bool by_target = false;  // somebody waits for the step: few may take longer
 };
 
 // A step's time is the gap between two tokens of each decode in it.
@@ -29,8 +23,7 @@ TimeBound BoundOf(const StepLimit& limit, const StepPlan& plan) {
     const int64_t target_ns = chunk.sequence->request.token_gap_target_ns;
     if (target_ns == 0 || chunk.sequence->num_generated_tokens() == 0) continue;
     bound.ns = bound.ns == 0 ? target_ns : std::min(bound.ns, target_ns);
-    bound.least_tokens = kLeastUnderTarget;
-    bound.cautious = true;
+    bound.by_target = true;
   }
   return bound;
 }
@@ -49,7 +42,7 @@ int32_t SchedulerImpl::TokensInTime(const Sequence& sequence, const Step& step,
   if (bound.ns == 0) return most;
   const StepCostModel& cost = *step.limit.cost;
   const StepWork planned = windows_.Step(step.plan);
-  const double trusted = cost.fitted() ? kTrusted * cost.most_prefill_tokens() : kLeast;
+  const double trusted = cost.fitted() ? kTrusted * cost.most_prefill_tokens() : kLeastTokens;
   const double left = trusted - planned.prefill_tokens;
   if (!cost.fitted()) return static_cast<int32_t>(std::clamp(left, 0.0, 1.0 * most));
   int32_t fits = 0;
@@ -58,7 +51,7 @@ int32_t SchedulerImpl::TokensInTime(const Sequence& sequence, const Step& step,
     const int32_t middle = fits + (too_many - fits) / 2;
     const StepWork chunk = windows_.Chunk(sequence.num_computed_tokens, middle);
     const StepWork work = planned + chunk;
-    const double step_ns = bound.cautious ? cost.CautiousNs(work) : cost.PredictNs(work);
+    const double step_ns = bound.by_target ? cost.CautiousNs(work) : cost.PredictNs(work);
     const bool in_time = step_ns <= static_cast<double>(bound.ns);
     (in_time ? fits : too_many) = middle;
   }
@@ -70,7 +63,8 @@ int32_t SchedulerImpl::LengthInTime(const Sequence& sequence, const Step& step,
   if (most <= 1) return most;
   const int32_t fits = TokensInTime(sequence, step, most);
   if (fits >= most) return most;
-  const int32_t least = HasPrefill(step.plan) ? 1 : BoundOf(step.limit, step.plan).least_tokens;
+  const bool by_target = BoundOf(step.limit, step.plan).by_target;
+  const int32_t least = HasPrefill(step.plan) ? 1 : by_target ? kLeastUnderTarget : kLeastTokens;
   const int32_t whole_tiles = fits / kTile * kTile;
   return std::min(most, std::max(whole_tiles, least));
 }

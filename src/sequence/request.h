@@ -27,6 +27,7 @@ struct Request {
   int64_t arrival_ns = 0;               // engine clock
   int64_t first_token_deadline_ns = 0;  // engine clock, absolute; 0: none
   int64_t completion_deadline_ns = 0;   // likewise
+  int64_t first_token_cost_ns = 0;      // predicted at submit, were it alone; 0: unknown
   int64_t token_gap_target_ns = 0;      // wished between two tokens; 0: none
   std::string cache_salt;               // prefixes are shared only between equal salts
   uint64_t adapter_id = 0;              // likewise

@@ -46,6 +46,8 @@ struct Sequence {
   bool shares_prompt = false;
   // The scheduler's: whole blocks that it took from others when it was last admitted.
   int32_t num_shared_blocks = 0;
+  // The scheduler's: num_tokens() when it was last added or planned.
+  int32_t planned_tokens = 0;
   // The scheduler's: where in the prefix cache the sequence's blocks are published; -1: nowhere.
   int32_t prefix_node = -1;
 

@@ -131,7 +131,9 @@ TEST_F(AbiDesignTest, ARefusedSubmitGivesNoIdAndNoEvent) {
 }
 
 TEST_F(AbiDesignTest, FinishedCarriesReasonStatusMessageAndStats) {
-  Open(LLM_DRIVE_MANUAL);
+  llm_engine_options options = EngineOptions(LLM_DRIVE_MANUAL);
+  options.refuse_late = LLM_OFF;
+  ASSERT_EQ(llm_engine_open(model_, &options, &engine_), LLM_OK) << llm_last_error();
   Submit(Request(ids_));
   const llm_request_id cancelled = Submit(Request(ids_));
   ASSERT_EQ(llm_cancel(engine_, cancelled), LLM_OK);

@@ -66,6 +66,25 @@ TEST_F(AbiPlanTest, SaysExactlyWhatIsThenAllocated) {
   }
 }
 
+TEST_F(AbiPlanTest, ExperimentalKeysAndValuesOpenOrSayWhyNot) {
+  constexpr uint32_t kInt4 = 6;  // LLM_KV_INT4, without LLM_EXPERIMENTAL
+  llm_engine_options options = EngineOptions(LLM_DRIVE_MANUAL);
+  const auto kv_bytes = [&](const char* name, uint32_t kv_dtype) {
+    const std::string path = PathOf(name);
+    const llm_model_source source = SourceOf(path);
+    options.kv_dtype = kv_dtype;
+    EXPECT_EQ(llm_plan(&source, &model_options_, &options, &plan_), LLM_OK) << llm_last_error();
+    return plan_.kv_bytes;
+  };
+  // A head of 32 has 16 bytes of codes and 2 of scales where f16 has 64.
+  EXPECT_EQ(kv_bytes("gemma3_text-F16", kInt4) * 64, kv_bytes("gemma3_text-F16", LLM_KV_F16) * 18);
+  const std::string path = PathOf("llama_h64-F32");
+  const llm_model_source source = SourceOf(path);
+  options.kv_dtype = kInt4;
+  EXPECT_EQ(llm_plan(&source, &model_options_, &options, &plan_), LLM_INVALID_ARGUMENT);
+  EXPECT_THAT(llm_last_error(), testing::HasSubstr("head_dim"));
+}
+
 TEST_F(AbiPlanTest, TheModelOpensWithinThePlanAndNotWithinLess) {
   const std::string path = PathOf("llama_h64-F32");
   const llm_model_source source = SourceOf(path);

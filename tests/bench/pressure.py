@@ -5,9 +5,13 @@ import json
 import os
 import pathlib
 import statistics
+import subprocess
+import sys
 
 import inlay
 import models
+import replays
+import scaling
 from child import run_child
 
 STREAMS = 24
@@ -26,7 +30,15 @@ def parse_arguments():
     parser.add_argument("--rounds", type=int, default=3, help="each alternates all ways once (3)")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--output", default="pressure", help="writes OUTPUT.json and OUTPUT.md")
+    parser.add_argument("--parts", default="gaps,agreement,overload", help="of these three and plots")
+    parser.add_argument("--costs", help="overload without agreement: what steps cost, as llm-replay prints it")
+    parser.add_argument("--rate", type=float, default=2, help="agreement: arrivals a second (2)")
+    parser.add_argument("--first-token-ms", type=int, default=1000, help="overload: targets of each request (1000)")
+    parser.add_argument("--gap-ms", type=int, default=100, help="(100)")
+    parser.add_argument("--completion-ms", type=int, default=15000, help="(15000)")
+    parser.add_argument("--real-seconds", type=float, default=12, help="overload: of a run on the real engine (12)")
     arguments = parser.parse_args()
+    arguments.parts = arguments.parts.split(",")
     arguments.targets = [int(target) for target in arguments.targets.split(",")]
     arguments.model = models.find_model("smollm2", arguments)
     return arguments
@@ -86,9 +98,7 @@ def table(results, judged):
     return "\n".join(lines)
 
 
-def main():
-    arguments = parse_arguments()
-    inlay.build(arguments.build)
+def gaps(arguments):
     runs = {}
     for turn in range(arguments.rounds):
         order = list(ways(arguments).items())
@@ -97,8 +107,50 @@ def main():
     results = {name: {key: middle(runs[name], key) for key in ("p99_gap_s", "worst_gap_s", "median_gap_s", "ttft_s")}
                for name in ways(arguments)}
     judged = judge(arguments, results)
-    text = table(results, judged)
-    pathlib.Path(arguments.output + ".json").write_text(json.dumps({"results": results, "judged": judged, "runs": runs}, indent=1))
+    return {"results": results, "judged": judged, "runs": runs}, table(results, judged)
+
+
+def overload(arguments, costs):
+    simulated = replays.overload(arguments, costs)
+    real = replays.overload(arguments, costs, one_x=simulated["one_x"], loads=replays.REAL_LOADS,
+                            seconds=arguments.real_seconds, simulated=False)
+    return {"simulated": simulated, "real": real}, "\n\n".join(map(replays.overload_table, (simulated, real)))
+
+
+def plots(arguments, data):
+    """PNGs in the folder OUTPUT-plots. matplotlib lives in the comparison's own venv."""
+    folder = pathlib.Path(arguments.output + "-plots")
+    folder.mkdir(exist_ok=True)
+    paths = replays.timelines(arguments, folder)
+    inputs = {"timelines": {name: str(path) for name, path in paths.items()}, "overload": data.get("overload")}
+    (folder / "plots.json").write_text(json.dumps(inputs))
+    script = pathlib.Path(__file__).with_name("draw_pressure.py")
+    subprocess.run([models.python_with(scaling.DRAWING_PACKAGE), script, folder / "plots.json"], check=True, stdout=sys.stderr)
+    return {"folder": str(folder)}, f"Plots: {folder}"
+
+
+def main():
+    arguments = parse_arguments()
+    inlay.build(arguments.build)
+    subprocess.run(["ninja", "-C", arguments.build, "llm-replay"], check=True, stdout=sys.stderr)
+    data, texts = {}, []
+
+    def add(name, result):
+        data[name] = result[0]
+        texts.append(result[1])
+
+    if "gaps" in arguments.parts:
+        add("gaps", gaps(arguments))
+    if "agreement" in arguments.parts:
+        agreed = replays.agreement(arguments)
+        add("agreement", (agreed, replays.agreement_table(agreed)))
+        arguments.costs = arguments.costs or agreed["costs"]
+    if "overload" in arguments.parts:
+        add("overload", overload(arguments, arguments.costs))
+    if "plots" in arguments.parts:
+        add("plots", plots(arguments, data))
+    pathlib.Path(arguments.output + ".json").write_text(json.dumps(data, indent=1))
+    text = "\n\n".join(texts)
     pathlib.Path(arguments.output + ".md").write_text(text + "\n")
     print(text)
 

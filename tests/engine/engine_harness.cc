@@ -14,6 +14,8 @@ HarnessOptions::HarnessOptions() {
   engine.manual = true;
   engine.max_step_tokens = 16;
   engine.max_context_tokens = 256;
+  engine.refuse_late =
+      false;  // costs are measured in real time, of which the manual clock knows none
   scheduler.max_sequences = 8;
   scheduler.max_context_tokens = 256;
   scheduler.block_size = 4;

@@ -25,7 +25,8 @@ struct Case {
 std::vector<Case> Cases() {
   std::vector<Case> cases;
   for (const KernelTable* kernels : AvailableKernels()) {
-    for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3, DType::kI8}) {
+    for (const DType dtype :
+         {DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3, DType::kI8, DType::kI4}) {
       cases.push_back({"llama", WeightFormat::kQ4_1, WeightFormat::kQ8_0, false, dtype, kernels});
       cases.push_back({"gemma3", WeightFormat::kQ4_1, WeightFormat::kF16, false, dtype, kernels});
       cases.push_back({"gemma3", WeightFormat::kF16, WeightFormat::kBF16, true, dtype, kernels});

@@ -10,7 +10,8 @@ class AttentionTest : public BackendTest {};
 INSTANTIATE_TEST_SUITE_P(Backends, AttentionTest, testing::ValuesIn(AvailableKernels()),
                          BackendName);
 
-constexpr DType kDTypes[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3, DType::kI8};
+constexpr DType kDTypes[] = {DType::kF32,    DType::kF16, DType::kBF16,
+                             DType::kF8E4M3, DType::kI8,  DType::kI4};
 
 // Three keys of 16 dimensions; x(i, phase) = sin(0.37 i + phase); expected values by double
 // arithmetic in Python.
@@ -115,11 +116,14 @@ std::vector<AttentionCase> Cases() {
     cases.push_back({.dtype = dtype,
                      .num_heads = 2,
                      .num_kv_heads = 2,
-                     .head_dim = 48,
+                     .head_dim = dtype == DType::kI4 ? 96 : 48,
                      .window = 600,
                      .soft_cap = 3,
                      .block_size = 64});
   }
+  cases.push_back({.dtype = DType::kI4, .num_heads = 16, .num_kv_heads = 1, .head_dim = 576});
+  cases.push_back({.dtype = DType::kF8E4M3, .head_dim = 64, .window = 30, .constant_scales = true});
+  cases.push_back({.dtype = DType::kF8E4M3, .num_heads = 12, .constant_scales = true});
   cases.push_back({.num_heads = 16, .num_kv_heads = 1, .head_dim = 128});
   cases.push_back({.num_heads = 16, .num_kv_heads = 1, .head_dim = 576});
   cases.push_back({.num_heads = 8, .num_kv_heads = 2, .window = 30, .sinks = true});

@@ -17,6 +17,7 @@ struct AttentionCase {
   float soft_cap = 0;
   int block_size = 16;
   bool sinks = false;
+  bool constant_scales = false;
 };
 
 // The keys, values and queries of some sequences. Blocks are shuffled; unused memory is 0xff: NaN
@@ -26,7 +27,7 @@ class AttentionData {
  public:
   AttentionData(const AttentionCase& c, std::vector<int> contexts)
       : case_(c), contexts_(std::move(contexts)) {
-    layout_ = {c.dtype, c.block_size, c.num_kv_heads, c.head_dim};
+    layout_ = {c.dtype, c.block_size, c.num_kv_heads, c.head_dim, c.constant_scales};
     max_blocks_ = *std::max_element(contexts_.begin(), contexts_.end()) / c.block_size + 2;
     num_blocks_ = static_cast<int>(contexts_.size()) * max_blocks_ + 3;
     kv_.assign(layout_.block_bytes() * static_cast<size_t>(num_blocks_), std::byte{0xff});
@@ -77,7 +78,7 @@ class AttentionData {
                            .context_lens = context_lens,
                            .block_table = table.data(),
                            .max_blocks = max_blocks_,
-                           .kv = {layout_, kv_.data(), num_blocks_},
+                           .kv = Kv(),
                            .scale = 1.0f / std::sqrt(static_cast<float>(case_.head_dim)),
                            .window = case_.window,
                            .soft_cap = case_.soft_cap,
@@ -102,20 +103,25 @@ class AttentionData {
     Aligned<float> nans(static_cast<size_t>(token_size()), std::nanf(""));
     Aligned<float> k = nans;
     const int64_t stride = int64_t{case_.num_kv_heads} * case_.head_dim;
-    const absl::Status status =
-        ReferenceKernels().rope_kv_write({.q = nans.data(),
-                                          .k = k.data(),
-                                          .v = k.data(),
-                                          .q_stride = token_size(),
-                                          .kv_stride = stride,
-                                          .num_heads = case_.num_heads,
-                                          .slot_mapping = slots,
-                                          .kv = {layout_, kv_.data(), num_blocks_}},
-                                         {});
+    const absl::Status status = ReferenceKernels().rope_kv_write({.q = nans.data(),
+                                                                  .k = k.data(),
+                                                                  .v = k.data(),
+                                                                  .q_stride = token_size(),
+                                                                  .kv_stride = stride,
+                                                                  .num_heads = case_.num_heads,
+                                                                  .slot_mapping = slots,
+                                                                  .kv = Kv()},
+                                                                 {});
     EXPECT_TRUE(status.ok()) << status;
   }
 
  private:
+  // Scales that ordinary values use most of e4m3's range with.
+  KvLayerView Kv() {
+    if (!case_.constant_scales) return {layout_, kv_.data(), num_blocks_};
+    return {layout_, kv_.data(), num_blocks_, 0.02f, 0.03f};
+  }
+
   void Fill(size_t s) {
     const int n = contexts_[s];
     const int64_t stride = int64_t{case_.num_kv_heads} * case_.head_dim;
@@ -130,16 +136,15 @@ class AttentionData {
           s * static_cast<size_t>(max_blocks_) + static_cast<size_t>(i / case_.block_size);
       slots.push_back(tables_[block] * case_.block_size + i % case_.block_size);
     }
-    const absl::Status status =
-        ReferenceKernels().rope_kv_write({.q = q.data(),
-                                          .k = k.data(),
-                                          .v = v.data(),
-                                          .q_stride = token_size(),
-                                          .kv_stride = stride,
-                                          .num_heads = case_.num_heads,
-                                          .slot_mapping = slots,
-                                          .kv = {layout_, kv_.data(), num_blocks_}},
-                                         {});
+    const absl::Status status = ReferenceKernels().rope_kv_write({.q = q.data(),
+                                                                  .k = k.data(),
+                                                                  .v = v.data(),
+                                                                  .q_stride = token_size(),
+                                                                  .kv_stride = stride,
+                                                                  .num_heads = case_.num_heads,
+                                                                  .slot_mapping = slots,
+                                                                  .kv = Kv()},
+                                                                 {});
     EXPECT_TRUE(status.ok()) << status;
   }
 

@@ -10,7 +10,8 @@ namespace {
 class RopeTest : public BackendTest {};
 INSTANTIATE_TEST_SUITE_P(Backends, RopeTest, testing::ValuesIn(AvailableKernels()), BackendName);
 
-constexpr DType kDTypes[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3, DType::kI8};
+constexpr DType kDTypes[] = {DType::kF32,    DType::kF16, DType::kBF16,
+                             DType::kF8E4M3, DType::kI8,  DType::kI4};
 
 TEST_P(RopeTest, TableHoldsCosinesAndSinesTimesMagnitude) {
   const std::vector<int32_t> positions = {0, 3, 1000};
@@ -82,12 +83,13 @@ struct Tokens {
                                   .cos_sin = cos_sin.data() + begin * rope_dim,
                                   .slot_mapping = absl::MakeSpan(slots).subspan(
                                       static_cast<size_t>(begin), static_cast<size_t>(end - begin)),
-                                  .kv = {layout, kv.data(), kNumBlocks}},
+                                  .kv = {layout, kv.data(), kNumBlocks, key_scale, value_scale}},
                                  {pool});
   }
 
   static constexpr int kNumBlocks = 4;
   KvLayout layout;
+  float key_scale = 1, value_scale = 1;  // with layout.constant_scales
   int num_heads;
   int rope_dim;
   int64_t q_stride;
@@ -133,7 +135,7 @@ TEST_P(RopeTest, StoresEveryFormatToTheBit) {
   for (DType dtype : kDTypes) {
     for (float size : {1.0f, 1e-3f, 2e-5f, 3e3f}) {  // 2e-5: subnormal scales
       // Without norm and rotation nothing is computed, so that the stored bits are exact.
-      Tokens tokens(Layout(dtype, 3, 48), 40, 3, 0, size);
+      Tokens tokens(Layout(dtype, 3, dtype == DType::kI4 ? 96 : 48), 40, 3, 0, size);
       Tokens expected = tokens;
       ASSERT_TRUE(tokens.Run(kernels(), 0, 40, false, RopePairs::kHalves).ok());
       ASSERT_TRUE(expected.Run(ReferenceKernels(), 0, 40, false, RopePairs::kHalves).ok());
@@ -158,8 +160,60 @@ TEST_P(RopeTest, RoundsAHandComputedInt8Head) {
                                            102, 114, 127));
 }
 
+TEST_P(RopeTest, RoundsHandComputedInt4Groups) {
+  Tokens tokens(Layout(DType::kI4, 1, 64), 1, 1, 0, 1);
+  // The first group's extreme is -4: scale 0.5; the second's is 7: scale -0.875.
+  for (size_t d = 0; d < 32; ++d) tokens.k[d] = tokens.v[d] = static_cast<float>(d) * 0.25f - 4.0f;
+  for (size_t d = 32; d < 64; ++d) tokens.k[d] = tokens.v[d] = d == 40 ? 7.0f : -1.75f;
+  ASSERT_TRUE(tokens.Run(kernels(), 0, 1, false, RopePairs::kHalves).ok());
+  const KvLayout& layout = tokens.layout;
+  const auto scale = [&](size_t at) { return F16ToF32(LoadAs<uint16_t>(tokens.kv.data() + at)); };
+  for (const size_t scales : {layout.key_scales_offset(), layout.value_scales_offset()}) {
+    EXPECT_EQ(scale(scales + 2 * 5), 0.5f);
+    EXPECT_EQ(scale(scales + 2 * (32 + 5)), -0.875f);
+  }
+  const auto code = [&](size_t byte, int shift) {
+    return (static_cast<int>(tokens.kv[byte]) >> shift & 0xf) - 8;
+  };
+  for (size_t i = 0; i < 16; ++i) {
+    // Slot 5 of the first tile: a row of 16 bytes for two dimensions. The last, 7.5, saturates.
+    const int expected = static_cast<int>(std::nearbyint(static_cast<float>(i) - 8.0f));
+    EXPECT_EQ(code(i * 16 + 5, 0), expected);
+    EXPECT_EQ(code(i * 16 + 5, 4), std::min(7, static_cast<int>(std::nearbyint(double(i) - 7.5))));
+    EXPECT_EQ(code((16 + i) * 16 + 5, 0), i == 4 ? -8 : 2);
+    EXPECT_EQ(code((16 + i) * 16 + 5, 4), 2);
+    const size_t value = layout.values_offset() + 5 * 32 + i;
+    EXPECT_EQ(code(value, 0), static_cast<int>(std::nearbyint(double(i) / 2 - 8)));
+    EXPECT_EQ(code(value, 4), std::min(7, static_cast<int>(std::nearbyint(double(i) / 2))));
+    EXPECT_EQ(code(value + 16, 0), i == 8 ? -8 : 2);
+    EXPECT_EQ(code(value + 16, 4), 2);
+  }
+}
+
+TEST_P(RopeTest, StoresAGivenScaleNowhereAndDividesByIt) {
+  KvLayout layout = Layout(DType::kF8E4M3, 1, 32);
+  const size_t with_scales = layout.head_bytes();
+  layout.constant_scales = true;
+  EXPECT_EQ(layout.head_bytes(), with_scales - 4 * 32);
+  Tokens tokens(layout, 1, 1, 0, 1);
+  tokens.key_scale = 0.25f;
+  tokens.value_scale = 0.5f;
+  for (size_t d = 0; d < 32; ++d) tokens.k[d] = tokens.v[d] = static_cast<float>(d);
+  tokens.v[31] = 1e6f;
+  ASSERT_TRUE(tokens.Run(kernels(), 0, 1, false, RopePairs::kHalves).ok());
+  const auto stored = [&](size_t at) { return F8E4M3ToF32(LoadAs<uint8_t>(&tokens.kv[at])); };
+  for (size_t d = 0; d < 16; ++d) {
+    EXPECT_EQ(stored(d * 16 + 5), F8E4M3ToF32(F32ToF8E4M3(4.0f * static_cast<float>(d))));
+    EXPECT_EQ(stored(layout.values_offset() + 5 * 32 + d), 2.0f * static_cast<float>(d));
+  }
+  EXPECT_EQ(stored(layout.values_offset() + 5 * 32 + 31), 448.0f);
+  tokens.value_scale = std::nanf("");
+  EXPECT_EQ(tokens.Run(kernels(), 0, 1, false, RopePairs::kHalves).code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
 TEST_P(RopeTest, ZeroTinyHugeAndNonFiniteHeads) {
-  for (DType dtype : {DType::kF8E4M3, DType::kI8}) {
+  for (DType dtype : {DType::kF8E4M3, DType::kI8, DType::kI4}) {
     Tokens tokens(Layout(dtype, 1, 32), 5, 1, 0, 1);
     const auto fill = [&](int token, float x) {
       for (int d = 0; d < 32; ++d) {
@@ -179,10 +233,12 @@ TEST_P(RopeTest, ZeroTinyHugeAndNonFiniteHeads) {
       const std::byte* block = KvHead({tokens.layout, tokens.kv.data(), 4}, slot / 32, 0);
       const uint16_t scale =
           LoadAs<uint16_t>(block + tokens.layout.value_scales_offset() + 2 * (slot % 32));
-      EXPECT_EQ(scale, token < 2 ? 0x0000 : 0x7e00) << DTypeName(dtype) << " token " << token;
+      const int tiny = token == 1 && dtype == DType::kI4 ? 0x8000 : 0x0000;  // 1e-7 / -8
+      EXPECT_EQ(scale, token < 2 ? tiny : 0x7e00) << DTypeName(dtype) << " token " << token;
       for (int d = 0; d < 32; ++d) {
-        EXPECT_EQ(block[tokens.layout.values_offset() + ValueElement(tokens.layout, slot % 32, d)],
-                  std::byte{0});
+        EXPECT_EQ(LoadKvElement(dtype, block + tokens.layout.values_offset(),
+                                ValueElement(tokens.layout, slot % 32, d)),
+                  0.0f);
       }
     }
   }

@@ -62,6 +62,36 @@ class EvalTest(ToolTest):
             text = run_well(MODEL, "--text", file.name, "--context", 16, "--windows", 3)
         self.assertIn("3 windows of 16 tokens, 24 scored", text)
 
+    def test_a_table_has_a_row_for_each_weights_and_kv_dtype(self):
+        ids = list(range(5, 85))
+        model = DATA / "llama_h64-Q4_0.gguf"
+        question = {"question": "Which?", "choices": ["The quick", "brown fox", "jumps"], "answer": 2}
+        with tempfile.TemporaryDirectory() as folder:
+            choices, markdown = pathlib.Path(folder) / "choices.jsonl", pathlib.Path(folder) / "table.md"
+            choices.write_text(json.dumps(question) + "\n" + json.dumps(question | {"answer": 0}) + "\n")
+            got = evaluate(MODEL, ids, "--context", 40, "--kv-dtypes", "f32,fp8", "--float-activations", "--weights",
+                           f"model={model}", "--choices", choices, "--markdown", markdown)
+            lines = markdown.read_text().splitlines()
+            evaluate(MODEL, ids, "--context", 40, "--kv-dtypes", "f16", "--no-speed", "--markdown", markdown)
+            self.assertEqual([line.count("|") for line in markdown.read_text().splitlines()[2:]], [9] * 4)
+        self.assertEqual([line.count("|") for line in lines[2:]], [12] * 7)
+        self.assertEqual((got["windows"], got["context"], got["questions"]), (2, 40, 2))
+        rows = got["rows"]
+        self.assertEqual([row["kv_dtype"] for row in rows], ["f32", "fp8"] * 2)
+        self.assertEqual([row["weights"] for row in rows], ["F32, float activations"] * 2 + [f"model={model}"] * 2)
+        self.assertEqual((rows[0]["kl_mean"], rows[0]["top1_agreement"], rows[0]["picks_alike"]), (0, 1, 1))
+        self.assertEqual(rows[0]["mean_nll"], got["base"]["mean_nll"])
+        self.assertEqual(got["base"]["accuracy"], 0.5)  # the same pick is right once
+        self.assertLess(0, rows[1]["kl_mean"])
+        self.assertLess(rows[1]["kl_mean"], rows[2]["kl_mean"])
+        self.assertAlmostEqual(rows[0]["bytes_per_weight"], 4, delta=0.2)
+        self.assertLess(rows[2]["bytes_per_weight"], 1.5)
+        self.assertGreater(rows[1]["sequences"], 3 * rows[0]["sequences"])
+        self.assertGreater(rows[1]["decode_tokens_per_s"], 0)
+        other = evaluate(MODEL, ids, "--context", 40, "--float-activations", "--kv-dtype", "f32", "--against",
+                         f"model={model},kv-dtype=fp8")
+        self.assertEqual(other["kl_mean"], rows[3]["kl_mean"])
+
     def test_mistakes_are_named(self):
         usage = "usage: llm-eval"
         self.check_failure([], 2, usage)
@@ -69,6 +99,10 @@ class EvalTest(ToolTest):
         self.check_failure([MODEL, "--text", "a", "--context", "1"], 2, "--context")
         self.check_failure([MODEL, "--text", "a", "--against", "kv-dtype=f64"], 2, "--against: --kv-dtype: unknown: f64")
         self.check_failure([MODEL, "--text", "a", "--against", "colour=red"], 2, "--against: unknown: colour=red")
+        self.check_failure([MODEL, "--text", "a", "--kv-dtypes", "f16,f64"], 2, "--kv-dtypes: --kv-dtype: unknown: f64")
+        self.check_failure([MODEL, "--text", "a", "--weights", "x=1"], 2, "--weights: unknown: x=1")
+        self.check_failure([MODEL, "--text", "a", "--choices", "b"], 2, "--choices goes with --weights or --kv-dtypes")
+        self.check_failure([MODEL, "--text", "a", "--kv-dtypes", "f16", "--against", "kv-dtype=f16"], 2, "use --base")
         self.check_failure([MODEL, "--text", "/no/such/file"], 1, "cannot read /no/such/file")
         self.check_failure([MODEL, "--text", DATA, "--context", "16"], 1, "cannot read")
         self.check_failure(["/no/such/model", "--text", "a"], 1, "NOT_FOUND")

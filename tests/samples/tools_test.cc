@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "samples/eval/choice_file.h"
 #include "samples/eval/compare.h"
 #include "samples/top/prometheus.h"
 
@@ -20,12 +21,13 @@ TEST(DivergenceTest, IsTheKullbackLeiblerDivergenceOfOtherFromBase) {
   // shifted, which changes no distribution.
   const float base[] = {5, 5};
   const float other[] = {-100, -100 + std::log(3.0f)};
+  eval::BaseRows rows;
+  rows.Begin(2, 2);
+  rows.Add(Row(base, 2));
+  rows.Add(Row(other, 2));
   eval::Divergence divergence;
-  divergence.BeginWindow(2, 2);
-  divergence.AddBase(Row(base, 2));
-  divergence.AddBase(Row(other, 2));
-  divergence.AddOther(Row(other, 2));
-  divergence.AddOther(Row(other, 2));
+  divergence.Add(rows, 0, Row(other, 2));
+  divergence.Add(rows, 1, Row(other, 2));
   EXPECT_NEAR(divergence.MeanKl(), 0.14384103622589045 / 2, 1e-6);
   EXPECT_NEAR(divergence.QuantileKl(1), 0.14384103622589045, 1e-6);
   EXPECT_EQ(divergence.QuantileKl(0), 0);
@@ -45,6 +47,20 @@ TEST(NllDifferenceTest, AndPerplexityTakeTheirErrorsFromTheSpreadOfTheWindows) {
   EXPECT_DOUBLE_EQ(perplexity.StandardError(), std::exp(2.5));
   EXPECT_DOUBLE_EQ(eval::Difference(perplexity, other).mean, 0.5);
   EXPECT_DOUBLE_EQ(eval::Difference(perplexity, other).standard_error, 0);
+}
+
+TEST(ChoiceFileTest, ReadsEscapesAndPassesOverOtherMembers) {
+  const auto questions = eval::ParseChoices(
+      "{\"subject\": \"a\", \"n\": -1.5e3, \"tags\": [\"x\"], \"question\": "
+      "\"\\\"q\\\"\\n\\u00e9\\ud83d\\ude00\","
+      " \"choices\": [\"one\", \"two\"], \"answer\": 1}\n\n"
+      "{\"answer\":0,\"choices\":[\"a\",\"b\",\"c\"],\"question\":\"\"}",
+      "a.jsonl");
+  ASSERT_EQ(questions.size(), 2u);
+  EXPECT_EQ(questions[0].question, "\"q\"\n\u00e9\U0001f600");
+  EXPECT_EQ(questions[0].choices, (std::vector<std::string>{"one", "two"}));
+  EXPECT_EQ(questions[0].answer, 1u);
+  EXPECT_EQ(questions[1].choices.size(), 3u);
 }
 
 TEST(PrometheusTest, QuantilesAreLinearWithinABucket) {

@@ -39,7 +39,8 @@ class ModelRunnerTest : public testing::Test {
 };
 
 TEST_F(ModelRunnerTest, AllocatesExactlyWhatWasPlanned) {
-  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3, DType::kI8}) {
+  for (const DType dtype :
+       {DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3, DType::kI8, DType::kI4}) {
     RunnerOptions options = SmallOptions();
     options.kv_dtype = dtype;
     const auto plan = PlanRunner(model_->config, *model_->kernels, options, pool_->num_threads());

@@ -355,6 +355,17 @@ extern "C" {
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
+pub struct llm_sim_costs {
+    pub struct_size: u32,
+    pub reserved: u32,
+    pub fixed_ns: u64,
+    pub decode_row_ns: u64,
+    pub prefill_token_ns: u64,
+    pub decode_key_ps: u64,
+    pub prefill_pair_ps: u64,
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
 pub struct llm_engine_options {
     pub struct_size: u32,
     pub num_threads: u32,
@@ -380,6 +391,9 @@ pub struct llm_engine_options {
     pub host: *const llm_host,
     pub admission: u32,
     pub reserved: u32,
+    pub sim_costs: *const llm_sim_costs,
+    pub refuse_late: u32,
+    pub reserved2: u32,
     pub spill_folder: llm_string,
     pub spill_bytes: u64,
     pub hold_us: u32,
@@ -760,6 +774,17 @@ pub struct llm_metrics_snapshot {
     pub cost_prefill_pair_ps_current: u64,
     pub cost_error_p50_ppm_current: u64,
     pub cost_error_p95_ppm_current: u64,
+    pub first_token_target_requests_total: u64,
+    pub first_token_met_requests_total: u64,
+    pub token_gap_target_requests_total: u64,
+    pub token_gap_met_requests_total: u64,
+    pub completion_target_requests_total: u64,
+    pub completion_met_requests_total: u64,
+    pub good_requests_total: u64,
+    pub good_tokens_total: u64,
+    pub rejected_late_requests_total: u64,
+    pub hopeless_requests_total: u64,
+    pub clock_ns_current: u64,
     pub spilled_blocks_total: u64,
     pub returned_blocks_total: u64,
     pub spill_written_bytes_total: u64,

@@ -35,5 +35,6 @@ versioned! {
     llm_prefix
     llm_request
     llm_score_request
+    llm_sim_costs
     llm_tensor_info
 }

@@ -60,6 +60,22 @@ pub enum Drive {
     Manual = sys::LLM_DRIVE_MANUAL,
 }
 
+/// What a step takes on [`Device::Sim`](crate::Device::Sim): the sum of these, each times its number, as
+/// [`Metrics`](crate::Metrics) tell it of a real engine (`cost_*`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SimCosts {
+    /// ns of each step.
+    pub fixed_ns: u64,
+    /// ns of each sequence that decodes.
+    pub decode_row_ns: u64,
+    /// ns of each token of a prompt.
+    pub prefill_token_ns: u64,
+    /// ps of each key that a decode sees.
+    pub decode_key_ps: u64,
+    /// ps of each key that a token of a prompt sees.
+    pub prefill_pair_ps: u64,
+}
+
 /// A builder; what is not set is the library's default.
 #[derive(Clone, Default)]
 pub struct EngineOptions {
@@ -67,6 +83,7 @@ pub struct EngineOptions {
     spill_folder: Option<PathBuf>,
     pub(crate) log: Option<Arc<LogSink>>,
     pub(crate) host: Option<Arc<HostHooks>>,
+    sim_costs: Option<Arc<sys::llm_sim_costs>>,
 }
 
 #[derive(Clone, Default)]
@@ -99,7 +116,22 @@ impl EngineOptions {
         self
     }
 
+    /// What steps take, for a model that was opened with [`Device::Sim`](crate::Device::Sim).
+    pub fn sim_costs(mut self, costs: SimCosts) -> Self {
+        self.sim_costs = Some(Arc::new(sys::llm_sim_costs {
+            fixed_ns: costs.fixed_ns,
+            decode_row_ns: costs.decode_row_ns,
+            prefill_token_ns: costs.prefill_token_ns,
+            decode_key_ps: costs.decode_key_ps,
+            prefill_pair_ps: costs.prefill_pair_ps,
+            ..Default::default()
+        }));
+        self
+    }
+
     fields! {
+        /// Whether requests that will miss their deadlines are refused, or given up while they wait; default: yes.
+        refuse_late: bool = switch(refuse_late);
         /// Busy threads of a step; default: the cores that this process may use.
         num_threads: u32 = num_threads;
         /// What keys and values are kept as.
@@ -171,6 +203,7 @@ impl EngineOptions {
         let (log, log_user_data) = log_fields(self.log.as_ref());
         let host = self.host.as_ref().map_or(std::ptr::null(), |host| host.fields());
         let folder = self.spill_folder.as_ref().map_or(&[][..], |folder| folder.as_os_str().as_bytes());
-        sys::llm_engine_options { log, log_user_data, host, spill_folder: lend(folder), ..self.fields.0 }
+        let sim_costs = self.sim_costs.as_deref().map_or(std::ptr::null(), |costs| costs as *const _);
+        sys::llm_engine_options { log, log_user_data, host, sim_costs, spill_folder: lend(folder), ..self.fields.0 }
     }
 }

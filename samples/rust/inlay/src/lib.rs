@@ -55,7 +55,7 @@ pub use completion::{Answer, Choice, Completion};
 pub use contents::TensorInfo;
 pub use embed::{EmbedRequest, Pooling};
 pub use engine::Engine;
-pub use engine_options::{Admission, Drive, EngineOptions, KvType, Policy};
+pub use engine_options::{Admission, Drive, EngineOptions, KvType, Policy, SimCosts};
 pub use error::{Code, Error, Result};
 pub use event::{Event, FinishReason, Finished, Logprob, Tokens};
 pub use host::{Allocator, Host};

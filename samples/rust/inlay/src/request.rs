@@ -118,6 +118,8 @@ impl Request {
         completion_deadline: Duration => completion_deadline_ns = duration_ns(completion_deadline).max(1);
         /// Wished between two tokens: while this request decodes, other prompts come in chunks that fit it.
         token_gap_target: Duration => token_gap_target_ns = duration_ns(token_gap_target).max(1);
+        /// On [`Device::Sim`](crate::Device::Sim): when it arrives on the virtual clock, in ns from 1 on; 0: now.
+        arrival_ns: i64 => arrival_ns = arrival_ns;
         /// Answers to the prompt, which is computed once. They may differ where there is a temperature.
         choices: u32 => choices = choices;
         /// What [`Engine::session_hint`](crate::Engine::session_hint) names; 0: none.

@@ -1,0 +1,37 @@
+// The CUDA backend's launchers: check arguments, copy the small arrays, start the kernels.
+//
+// Params are those of the other backends with these terms: plain pointers are device memory; spans,
+// and attention's block_table, are host memory that stays as it is until the step's work is done.
+// Weights are the file's blocks (F32, F16, BF16), 16-byte aligned. Results are there when the
+// stream has come so far.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "kernels/cuda/step_uploads.h"
+#include "kernels/kernel_table.h"
+
+namespace llm {
+
+struct CudaStream {
+  cudaStream_t stream = nullptr;
+  StepUploads* uploads = nullptr;
+};
+
+namespace cuda {
+
+absl::Status Linear(const LinearParams& params, const CudaStream& stream);
+absl::Status Embed(const EmbedParams& params, const CudaStream& stream);
+absl::Status RmsNorm(const RmsNormParams& params, const CudaStream& stream);
+absl::Status Gate(const GateParams& params, const CudaStream& stream);
+absl::Status RopeTable(const RopeTableParams& params, const CudaStream& stream);
+absl::Status RopeKvWrite(const RopeKvWriteParams& params, const CudaStream& stream);
+absl::Status Attention(const AttentionParams& params, const CudaStream& stream);
+size_t AttentionWorkspaceBytes(const AttentionShape& shape);
+absl::Status RowStats(const RowStatsParams& params, const CudaStream& stream);
+absl::Status SoftCap(const SoftCapParams& params, const CudaStream& stream);
+absl::Status Quantize(const QuantizeParams& params, const CudaStream& stream);
+absl::Status CopyBlocks(const CopyBlocksParams& params, const CudaStream& stream);
+
+}  // namespace cuda
+}  // namespace llm

@@ -1,0 +1,176 @@
+// What the launchers (`<op>.cc`: checks, Status) hand to the kernels (`<op>_kernel.cu`). All
+// pointers are device memory; shapes are checked and not empty. Compiled by nvcc: no Abseil here.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/activations.h"
+#include "kernels/kv_layout.h"
+#include "src/tensor/dtype.h"
+
+namespace llm {
+
+struct RmsNormArgs {
+  const float* input;
+  float* residual;
+  const float* weight;
+  float eps;
+  Activations output;
+};
+cudaError_t LaunchRmsNorm(const RmsNormArgs& args, cudaStream_t stream);
+
+enum class DeviceGate : int32_t { kSilu, kGeluTanh, kClampedSwiglu };
+
+struct GateArgs {
+  const float* gate;
+  const float* up;
+  int64_t input_stride;
+  float limit;
+  Activations output;
+};
+cudaError_t LaunchGate(DeviceGate activation, const GateArgs& args, cudaStream_t stream);
+
+struct EmbedArgs {
+  const std::byte* table;  // [vocab_size, cols]
+  DType dtype;             // kF32, kF16 or kBF16
+  const int32_t* token_ids;
+  int64_t num_tokens;
+  int64_t cols;
+  float scale;
+  float* out;
+};
+cudaError_t LaunchEmbed(const EmbedArgs& args, cudaStream_t stream);
+
+struct RopeTableArgs {
+  const int32_t* positions;
+  const float* inv_freq;
+  int64_t num_tokens;
+  int half;  // rope_dim / 2
+  float magnitude;
+  float* cos_sin;
+};
+cudaError_t LaunchRopeTable(const RopeTableArgs& args, cudaStream_t stream);
+
+// A KvLayerView, offsets computed.
+struct KvArgs {
+  std::byte* base;
+  DType dtype;
+  int block_size;
+  int num_kv_heads;
+  int head_dim;
+  int64_t element_bytes;
+  int64_t values_offset;
+  int64_t key_scales_offset;    // 0: the dtype has no scales
+  int64_t value_scales_offset;  // likewise
+  int64_t head_bytes;
+};
+inline KvArgs KvArgsOf(const KvLayerView& kv) {
+  const KvLayout& layout = kv.layout;
+  const bool scaled = layout.scaled();
+  return {kv.base,
+          layout.dtype,
+          layout.block_size,
+          layout.num_kv_heads,
+          layout.head_dim,
+          static_cast<int64_t>(DTypeBytes(layout.dtype)),
+          static_cast<int64_t>(layout.values_offset()),
+          scaled ? static_cast<int64_t>(layout.key_scales_offset()) : 0,
+          scaled ? static_cast<int64_t>(layout.value_scales_offset()) : 0,
+          static_cast<int64_t>(layout.head_bytes())};
+}
+
+struct RopeKvWriteArgs {
+  float* q;
+  float* k;
+  const float* v;
+  int64_t q_stride;
+  int64_t kv_stride;
+  int num_heads;
+  const float* q_norm;
+  const float* k_norm;
+  float norm_eps;
+  bool adjacent;
+  int rope_dim;
+  const float* cos_sin;
+  const int32_t* slot_mapping;
+  int64_t num_tokens;
+  KvArgs kv;
+};
+cudaError_t LaunchRopeKvWrite(const RopeKvWriteArgs& args, cudaStream_t stream);
+
+struct LinearArgs {
+  const float* activations;  // [rows, cols]
+  int64_t rows;
+  int64_t cols;
+  const std::byte* weight;  // [outputs, cols]
+  DType dtype;              // kF32, kF16 or kBF16
+  bool round_to_bf16;       // activations; REQUIRES: dtype is kBF16
+  int64_t outputs;
+  const float* bias;
+  float* out;  // row stride out_stride
+  int64_t out_stride;
+};
+// Any shape, in f32.
+cudaError_t LaunchLinearF32(const LinearArgs& args, cudaStream_t stream);
+// On tensor cores. REQUIRES: round_to_bf16, cols % 8 == 0.
+cudaError_t LaunchLinearBF16(const LinearArgs& args, cudaStream_t stream);
+
+struct AttentionArgs {
+  const float* q;
+  int64_t q_stride;
+  int num_heads;
+  const int32_t* query_start;   // [num_sequences + 1]
+  const int32_t* context_lens;  // [num_sequences]
+  int num_sequences;
+  const int32_t* block_table;  // [num_sequences, max_blocks]
+  int64_t max_blocks;
+  KvArgs kv;
+  float scale;
+  int window;
+  float soft_cap;
+  const float* sinks;
+  int num_splits;  // of the longest context
+  float*
+      partials;  // [tokens, num_heads, num_splits, head_dim + 2], or null: one block does them all
+  int64_t num_tokens;
+  float* out;  // [tokens, num_heads * head_dim]
+};
+cudaError_t LaunchAttention(const AttentionArgs& args, cudaStream_t stream);
+
+struct CopyBlocksArgs {
+  const float* from;
+  int64_t from_outer, from_inner;
+  float* to;
+  int64_t to_outer, to_inner;
+  int64_t outer, inner, cols;
+};
+cudaError_t LaunchCopyBlocks(const CopyBlocksArgs& args, cudaStream_t stream);
+
+struct QuantizeArgs {
+  const float* values;  // [rows, cols] of the output
+  Activations output;   // its values are not written
+};
+cudaError_t LaunchQuantize(const QuantizeArgs& args, cudaStream_t stream);
+
+struct SoftCapArgs {
+  float* values;
+  int64_t rows;
+  int64_t cols;
+  float cap;
+};
+cudaError_t LaunchSoftCap(const SoftCapArgs& args, cudaStream_t stream);
+
+struct RowStatsArgs {
+  const float* logits;
+  int64_t rows;
+  int64_t cols;
+  int32_t* argmax;
+  float* max;
+  float* log_sum_exp;
+};
+cudaError_t LaunchRowStats(const RowStatsArgs& args, cudaStream_t stream);
+
+}  // namespace llm

@@ -1,0 +1,51 @@
+// The small arrays of a step (ids, slots, block tables), copied to the device once.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "kernels/cuda/device_buffer.h"
+
+namespace llm {
+
+// Used by one thread, on one stream.
+class StepUploads {
+ public:
+  // `capacity_bytes` bounds what one step may copy; as much pinned memory is taken.
+  static absl::StatusOr<std::unique_ptr<StepUploads>> Create(size_t capacity_bytes);
+
+  // Begins a step: what was copied before is void. Waits for the copies of the step before, which
+  // read the same pinned memory.
+  absl::Status Begin();
+
+  // The copy on the device, which work put on the stream from now on finds filled. Within a step
+  // the same range of host memory gives the same copy and must not have changed. RESOURCE_EXHAUSTED
+  // when the step copies more than the capacity.
+  absl::StatusOr<const std::byte*> Upload(cudaStream_t stream, const void* host, size_t bytes);
+  template <typename T>
+  absl::StatusOr<const T*> Upload(cudaStream_t stream, absl::Span<const T> values) {
+    absl::StatusOr<const std::byte*> copy =
+        Upload(stream, values.data(), values.size() * sizeof(T));
+    if (!copy.ok()) return copy.status();
+    return reinterpret_cast<const T*>(*copy);
+  }
+
+ private:
+  explicit StepUploads(size_t capacity_bytes) : capacity_bytes_(capacity_bytes) {}
+
+  size_t capacity_bytes_;
+  size_t used_bytes_ = 0;
+  DeviceMemoryOwner device_;
+  PinnedMemoryOwner pinned_;
+  EventOwner copied_;  // recorded behind the last copy
+  std::map<std::pair<const void*, size_t>, const std::byte*> copies_;
+};
+
+}  // namespace llm

@@ -1,0 +1,59 @@
+// What callers are told at submit about time: that a deadline cannot be met, and when to try again.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "src/engine/engine.h"
+
+namespace llm {
+namespace {
+
+// Rounded up: 0 would read as at once.
+std::string Milliseconds(int64_t ns) {
+  return absl::StrCat(std::max<int64_t>(1, (ns + 999'999) / 1'000'000), " ms");
+}
+
+}  // namespace
+
+ForecastQuery Engine::NewForecast() const {
+  ForecastQuery query;
+  query.cost = loop_.published_cost();
+  query.max_step_tokens = options_.max_step_tokens;
+  query.step_ns = options_.step_ns;
+  query.now_ns = parts_.clock->NowNs();
+  const RequestQueue::Backlog backlog = queue_.backlog();
+  query.requests_ahead = backlog.requests;
+  query.tokens_ahead = backlog.prompt_tokens;
+  return query;
+}
+
+absl::Status Engine::CheckDeadlines(Request* request) const {
+  const int64_t first_ns = request->first_token_deadline_ns;
+  const int64_t completion_ns = request->completion_deadline_ns;
+  if (first_ns == 0 && completion_ns == 0) return absl::OkStatus();
+  ForecastQuery query = NewForecast();
+  query.request = request;
+  const FirstTokenForecast alone = parts_.scheduler->Forecast(query);
+  request->first_token_cost_ns = alone.alone_ns;
+  // Its place in the queue follows from what it costs.
+  const FirstTokenForecast forecast = parts_.scheduler->Forecast(query);
+  const bool by_first = first_ns != 0 && (completion_ns == 0 || first_ns <= completion_ns);
+  const int64_t deadline_ns = by_first ? first_ns : completion_ns;
+  const int64_t late_ns = query.now_ns + forecast.total_ns - deadline_ns;
+  if (!options_.refuse_late || late_ns <= 0) return absl::OkStatus();
+  const int64_t spare_ns = deadline_ns - query.now_ns - forecast.alone_ns;
+  return absl::DeadlineExceededError(absl::StrCat(
+      by_first ? "first_token_deadline_ns" : "completion_deadline_ns", ": ",
+      Milliseconds(deadline_ns - request->arrival_ns), "; the first token is predicted in ",
+      Milliseconds(forecast.total_ns), ", behind ", forecast.waiting_ahead,
+      " requests that wait, and would take ", Milliseconds(forecast.alone_ns), " alone",
+      spare_ns >= 0 ? absl::StrCat("; submit again in ", Milliseconds(late_ns)) : ""));
+}
+
+absl::Status Engine::TellWhenToRetry(const absl::Status& full) const {
+  const int64_t end_ns = parts_.scheduler->Forecast(NewForecast()).next_end_ns;
+  if (end_ns == 0) return full;
+  return absl::Status(full.code(),
+                      absl::StrCat(full.message(), ", expected in ", Milliseconds(end_ns)));
+}
+
+}  // namespace llm

@@ -1,0 +1,124 @@
+// Queues of work, launch limits, and the number of the call that fails.
+#include "tests/cuda_on_cpu/gpu.h"
+
+#include <cstdio>
+#include <random>
+#include <utility>
+#include <vector>
+
+namespace llm::cuda_on_cpu {
+namespace {
+
+constexpr size_t kDefaultSharedBytes = 48 * 1024;
+constexpr uint64_t kDefaultStream = 0;
+
+uint64_t IdOf(cudaStream_t stream) { return reinterpret_cast<uint64_t>(stream); }
+
+}  // namespace
+
+Gpu& Gpu::Get() {
+  static Gpu gpu;
+  return gpu;
+}
+
+void Gpu::Reset(uint64_t seed) {
+  const std::lock_guard<std::recursive_mutex> lock(mutex_);
+  fault_.clear();
+  for (auto& [id, queue] : queues_) {
+    queue.work.clear();
+    queue.done = queue.submitted;
+  }
+  seed_ = seed;
+  num_calls_ = num_launches_ = 0;
+  failing_call_ = -1;
+  last_error_ = cudaSuccess;
+  num_devices_ = 1;
+}
+
+void Gpu::FailCall(int64_t number, cudaError_t error) {
+  failing_call_ = num_calls_ + number;
+  failure_ = error;
+}
+
+cudaError_t Gpu::Enter() {
+  if (num_calls_++ == failing_call_) return Remember(failure_);
+  if (!fault_.empty()) return Remember(cudaErrorIllegalAddress);
+  return cudaSuccess;
+}
+
+cudaError_t Gpu::Remember(cudaError_t error) {
+  if (error != cudaSuccess) last_error_ = error;
+  return error;
+}
+
+cudaError_t Gpu::TakeLastError() { return std::exchange(last_error_, cudaSuccess); }
+
+Queue* Gpu::Find(cudaStream_t stream) {
+  if (IdOf(stream) == kDefaultStream) return &queues_[kDefaultStream];
+  const auto found = queues_.find(IdOf(stream));
+  return found == queues_.end() ? nullptr : &found->second;
+}
+
+cudaStream_t Gpu::AddStream() {
+  const uint64_t id = next_stream_++;
+  queues_[id];
+  return reinterpret_cast<cudaStream_t>(id);
+}
+
+bool Gpu::RemoveStream(cudaStream_t stream) {
+  if (IdOf(stream) == kDefaultStream) return false;
+  return queues_.erase(IdOf(stream)) > 0;
+}
+
+void Gpu::Submit(Queue* queue, std::function<void()> work) {
+  queue->work.push_back(std::move(work));
+  ++queue->submitted;
+}
+
+void Gpu::RunUntil(Queue* queue, uint64_t ticket) {
+  while (queue->done < ticket && !queue->work.empty()) {
+    const std::function<void()> work = std::move(queue->work.front());
+    queue->work.pop_front();
+    if (fault_.empty()) work();
+    ++queue->done;
+  }
+}
+
+// Streams have no order among each other: the one that runs next is drawn, a piece of work a time.
+void Gpu::RunAll() {
+  std::mt19937_64 random(seed_++);
+  while (true) {
+    std::vector<Queue*> waiting;
+    for (auto& [id, queue] : queues_) {
+      if (!queue.work.empty()) waiting.push_back(&queue);
+    }
+    if (waiting.empty()) return;
+    Queue* queue = waiting[random() % waiting.size()];
+    RunUntil(queue, queue->done + 1);
+  }
+}
+
+void Gpu::Run(const GridShape& shape, const std::function<void()>& kernel) {
+  ++num_launches_;
+  fault_ = RunGrid(shape, seed_++, kernel);
+  // Tests of the backends see a status only.
+  if (!fault_.empty()) std::fprintf(stderr, "cuda_on_cpu: %s\n", fault_.c_str());
+}
+
+cudaError_t Gpu::CheckShape(const void* kernel, const GridShape& shape) const {
+  const Extent& grid = shape.grid;
+  const Extent& block = shape.block;
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0 || block.x == 0 || block.y == 0 || block.z == 0) {
+    return cudaErrorInvalidConfiguration;
+  }
+  if (grid.x > 0x7fffffff || grid.y > 65535 || grid.z > 65535) return cudaErrorInvalidConfiguration;
+  if (block.x > 1024 || block.y > 1024 || block.z > 64 ||
+      uint64_t{block.x} * block.y * block.z > kMaxBlockThreads) {
+    return cudaErrorInvalidConfiguration;
+  }
+  const auto limit = shared_limits_.find(kernel);
+  const size_t allowed = limit == shared_limits_.end() ? kDefaultSharedBytes : limit->second;
+  return shape.shared_bytes > allowed ? cudaErrorInvalidValue : cudaSuccess;
+}
+
+}  // namespace llm::cuda_on_cpu

@@ -1,0 +1,71 @@
+// The emulated device as tests steer it: seeds, failing calls, what went wrong.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "tests/cuda_on_cpu/block.h"
+#include "tests/cuda_on_cpu/shadow/cuda_runtime_api.h"
+
+namespace llm::cuda_on_cpu {
+
+// Work is queued and runs when something waits for it, and not before: who reads a result without
+// waiting reads what was there.
+struct Queue {
+  std::deque<std::function<void()>> work;
+  uint64_t submitted = 0;
+  uint64_t done = 0;
+};
+
+class Gpu {
+ public:
+  static Gpu& Get();
+
+  // Everything as at the start, but for memory that is still allocated. Faults are forgotten.
+  void Reset(uint64_t seed = 1);
+
+  // The call with this number from now on (0: the next) fails with `error` and does nothing.
+  void FailCall(int64_t number, cudaError_t error);
+  int64_t num_calls() const { return num_calls_; }
+  int64_t num_launches() const { return num_launches_; }
+  // Of the first kernel that broke a rule: every later call fails until Reset.
+  const std::string& fault() const { return fault_; }
+  void set_num_devices(int count) { num_devices_ = count; }
+
+  // For the functions of the API.
+  std::recursive_mutex& mutex() { return mutex_; }
+  cudaError_t Enter();  // counts a call; what it has to return at once, or cudaSuccess
+  cudaError_t Remember(cudaError_t error);
+  cudaError_t TakeLastError();
+  Queue* Find(cudaStream_t stream);  // null when there is no such stream
+  cudaStream_t AddStream();
+  bool RemoveStream(cudaStream_t stream);
+  void Submit(Queue* queue, std::function<void()> work);
+  void RunUntil(Queue* queue, uint64_t ticket);
+  void RunAll();
+  void Run(const GridShape& shape, const std::function<void()>& kernel);
+  cudaError_t CheckShape(const void* kernel, const GridShape& shape) const;
+  void set_shared_limit(const void* kernel, size_t bytes) { shared_limits_[kernel] = bytes; }
+  int num_devices() const { return num_devices_; }
+
+ private:
+  std::recursive_mutex mutex_;
+  uint64_t seed_ = 1;
+  int64_t num_calls_ = 0;
+  int64_t num_launches_ = 0;
+  int64_t failing_call_ = -1;
+  cudaError_t failure_ = cudaSuccess;
+  cudaError_t last_error_ = cudaSuccess;
+  std::string fault_;
+  int num_devices_ = 1;
+  uint64_t next_stream_ = 1;
+  std::map<uint64_t, Queue> queues_;
+  std::map<const void*, size_t> shared_limits_;  // kernel -> bytes that it may ask for
+};
+
+}  // namespace llm::cuda_on_cpu

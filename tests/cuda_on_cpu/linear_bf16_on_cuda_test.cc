@@ -1,0 +1,116 @@
+// BF16 weights on tensor cores: against double sums for every kind of edge, in two orders of the
+// additions inside of an mma, and with the same bits in every batch.
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "src/tensor/float_convert.h"
+#include "tests/cuda_on_cpu/host_table.h"
+#include "tests/cuda_on_cpu/warp.h"
+#include "tests/kernels/linear_fixture.h"
+
+namespace llm {
+namespace {
+
+constexpr float kUntouched = -12345.0f;
+
+struct Problem {
+  Problem(int64_t rows, int64_t outputs, int64_t cols, std::mt19937* random)
+      : weight(MakeRandomWeight(WeightFormat::kBF16, outputs, cols, random)),
+        packed(Pack(CudaOnCpuKernels(), weight)),
+        activations(rows, cols, random),
+        bias(static_cast<size_t>(outputs)) {
+    for (float& x : bias) x = std::normal_distribution<float>()(*random);
+  }
+
+  // Rows [begin, begin + count), three floats between them.
+  std::vector<float> Run(int64_t begin, int64_t count) const {
+    const int64_t stride = weight.rows + 3;
+    std::vector<float> out(static_cast<size_t>(count * stride), kUntouched);
+    const LinearOutput output = {packed->weight, bias.data(), out.data(), stride};
+    const absl::Status status =
+        CudaOnCpuKernels().linear({.activations = activations.Values(begin, count),
+                                   .outputs = absl::MakeConstSpan(&output, 1),
+                                   .round_to_bf16 = true},
+                                  {});
+    EXPECT_TRUE(status.ok()) << status;
+    return out;
+  }
+
+  RandomWeight weight;
+  std::unique_ptr<Packed> packed;
+  RandomActivations activations;
+  std::vector<float> bias;
+};
+
+// As tests/kernels/linear_test.cc derives it.
+void ExpectNearDoubleSums(const Problem& problem, const std::vector<float>& out) {
+  const int64_t cols = problem.weight.cols;
+  const int64_t stride = problem.weight.rows + 3;
+  const double eps = std::numeric_limits<float>::epsilon();
+  for (size_t i = 0; i < out.size(); ++i) {
+    const auto row = static_cast<int64_t>(i) / stride;
+    const auto output = static_cast<int64_t>(i) % stride;
+    if (output >= problem.weight.rows) {
+      ASSERT_EQ(out[i], kUntouched) << "row " << row << " output " << output;
+      continue;
+    }
+    double sum = double{problem.bias[static_cast<size_t>(output)]};
+    double squares = 0, largest = 0;
+    for (int64_t k = 0; k < cols; ++k) {
+      const float x = problem.activations.values[static_cast<size_t>(row * cols + k)];
+      const float w = problem.weight.decoded[static_cast<size_t>(output * cols + k)];
+      const double rounded = double{BF16ToF32(F32ToBF16(x))};
+      sum += rounded * double{w};
+      squares += rounded * rounded;
+      largest = std::max(largest, std::abs(double{w}));
+    }
+    const double tolerance =
+        4 * eps * std::sqrt(static_cast<double>(cols) * squares) * largest + eps * std::abs(sum);
+    ASSERT_NEAR(double{out[i]}, sum, tolerance) << "row " << row << " output " << output;
+  }
+}
+
+class LinearBF16OnCudaTest : public testing::Test {
+ protected:
+  ~LinearBF16OnCudaTest() override {
+    cuda_on_cpu::set_mma_order(cuda_on_cpu::MmaOrder::kAscending);
+  }
+};
+
+TEST_F(LinearBF16OnCudaTest, EqualsDoubleSumsAtEveryEdge) {
+  std::mt19937 random(61);
+  for (const auto order : {cuda_on_cpu::MmaOrder::kAscending, cuda_on_cpu::MmaOrder::kPairs}) {
+    cuda_on_cpu::set_mma_order(order);
+    // Tiles have 64 outputs, 16 or 64 rows, 32 columns in three stages.
+    for (const auto& [rows, outputs, cols] : {std::tuple{1, 64, 8},
+                                              {1, 65, 576},
+                                              {8, 63, 96},
+                                              {16, 16, 40},
+                                              {17, 130, 64},
+                                              {65, 70, 328}}) {
+      SCOPED_TRACE(testing::Message()
+                   << rows << " rows, " << outputs << " outputs, " << cols << " columns");
+      const Problem problem(rows, outputs, cols, &random);
+      ExpectNearDoubleSums(problem, problem.Run(0, rows));
+    }
+  }
+}
+
+TEST_F(LinearBF16OnCudaTest, ARowHasTheSameBitsInEveryBatch) {
+  std::mt19937 random(67);
+  const Problem problem(70, 80, 264, &random);
+  const std::vector<float> whole = problem.Run(0, 70);
+  for (const int64_t count : {1, 2, 15, 16, 17, 64}) {
+    const int64_t begin = 70 - count;
+    const std::vector<float> part = problem.Run(begin, count);
+    for (size_t i = 0; i < part.size(); ++i) {
+      const auto expected = whole[static_cast<size_t>(begin * 83) + i];
+      ASSERT_EQ(std::bit_cast<uint32_t>(part[i]), std::bit_cast<uint32_t>(expected))
+          << count << " rows, element " << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace llm

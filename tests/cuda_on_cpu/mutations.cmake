@@ -1,0 +1,23 @@
+# inlay_mutation(name FILE file FROM text TO text TESTS lib FILTER filter FINDS regex): builds the tests in the object
+# library `lib` with `text` of kernels/cuda/`file` replaced. The ctest test passes when they print what `regex` matches.
+function(inlay_mutation name)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "FILE;FROM;TO;TESTS;FILTER;FINDS" "")
+  set(source ${CMAKE_SOURCE_DIR}/kernels/cuda/${ARG_FILE})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
+  file(READ ${source} text)
+  string(REPLACE "${ARG_FROM}" "${ARG_TO}" mutated "${text}")
+  if(mutated STREQUAL text)
+    message(FATAL_ERROR "tests/cuda_on_cpu: mutation ${name} finds nothing to change in ${ARG_FILE}")
+  endif()
+  get_filename_component(extension ${ARG_FILE} EXT)
+  set(copy ${CMAKE_CURRENT_BINARY_DIR}/mutations/${name}${extension})
+  file(CONFIGURE OUTPUT ${copy} CONTENT "${mutated}" @ONLY)
+  if(extension STREQUAL ".cu")
+    inlay_device_sources(${copy})
+  endif()
+  # The file's own object in the library is left out: its functions are there already.
+  add_executable(mutation_${name} ${copy} $<TARGET_OBJECTS:${ARG_TESTS}>)
+  target_link_libraries(mutation_${name} PRIVATE ${ARG_TESTS} GTest::gtest_main)
+  add_test(NAME CudaMutationIsFound.${name} COMMAND mutation_${name} --gtest_filter=${ARG_FILTER})
+  set_tests_properties(CudaMutationIsFound.${name} PROPERTIES PASS_REGULAR_EXPRESSION "${ARG_FINDS}" TIMEOUT 120)
+endfunction()

@@ -1,0 +1,231 @@
+// Devices, errors, memory and launches of the emulated runtime; streams are in streams_api.cc.
+#include <cxxabi.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/cuda_on_cpu/device_memory.h"
+#include "tests/cuda_on_cpu/enter_call.h"
+#include "tests/cuda_on_cpu/gpu.h"
+#include "tests/cuda_on_cpu/launch.h"
+
+using llm::cuda_on_cpu::DeviceMemory;
+using llm::cuda_on_cpu::Gpu;
+using llm::cuda_on_cpu::GridShape;
+using llm::cuda_on_cpu::Queue;
+
+namespace {
+
+constexpr int kSharedOptinBytes = 99 * 1024;  // of sm_89 and sm_120: the least of our targets
+constexpr size_t kTotalBytes = size_t{2} << 30;
+
+thread_local int g_device = 0;
+
+}  // namespace
+
+const char* cudaGetErrorName(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess:
+      return "cudaSuccess";
+    case cudaErrorMemoryAllocation:
+      return "cudaErrorMemoryAllocation";
+    case cudaErrorIllegalAddress:
+      return "cudaErrorIllegalAddress";
+    case cudaErrorInvalidValue:
+      return "cudaErrorInvalidValue";
+    default:
+      return "cudaError";
+  }
+}
+
+const char* cudaGetErrorString(cudaError_t error) {
+  if (error == cudaErrorIllegalAddress) return Gpu::Get().fault().c_str();
+  return cudaGetErrorName(error);
+}
+
+cudaError_t cudaGetLastError() { return Gpu::Get().TakeLastError(); }
+
+cudaError_t cudaPeekAtLastError() {
+  const cudaError_t error = Gpu::Get().TakeLastError();
+  return Gpu::Get().Remember(error);
+}
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  LLM_ENTER_CALL();
+  *count = Gpu::Get().num_devices();
+  return *count == 0 ? Gpu::Get().Remember(cudaErrorNoDevice) : cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int device) {
+  LLM_ENTER_CALL();
+  if (device < 0 || device >= Gpu::Get().num_devices()) {
+    return Gpu::Get().Remember(cudaErrorInvalidDevice);
+  }
+  g_device = device;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDevice(int* device) {
+  LLM_ENTER_CALL();
+  *device = g_device;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
+  LLM_ENTER_CALL();
+  if (device < 0 || device >= Gpu::Get().num_devices()) {
+    return Gpu::Get().Remember(cudaErrorInvalidDevice);
+  }
+  switch (attribute) {
+    case cudaDevAttrMultiProcessorCount:
+      *value = 4;
+      return cudaSuccess;
+    case cudaDevAttrComputeCapabilityMajor:
+      *value = 8;
+      return cudaSuccess;
+    case cudaDevAttrComputeCapabilityMinor:
+      *value = 0;
+      return cudaSuccess;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+      *value = kSharedOptinBytes;
+      return cudaSuccess;
+  }
+  return Gpu::Get().Remember(cudaErrorInvalidValue);
+}
+
+cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
+  LLM_ENTER_CALL();
+  *total_bytes = kTotalBytes;
+  *free_bytes = kTotalBytes - DeviceMemory::Get().allocated_bytes();
+  return cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void** memory, size_t bytes) {
+  LLM_ENTER_CALL();
+  void* allocated = bytes == 0 ? nullptr : DeviceMemory::Get().Allocate(bytes);
+  if (allocated == nullptr && bytes > 0) return Gpu::Get().Remember(cudaErrorMemoryAllocation);
+  *memory = allocated;
+  return cudaSuccess;
+}
+
+cudaError_t cudaFree(void* memory) {
+  LLM_ENTER_CALL();
+  if (memory == nullptr) return cudaSuccess;
+  Gpu::Get().RunAll();
+  return Gpu::Get().Remember(DeviceMemory::Get().Free(memory) ? cudaSuccess
+                                                              : cudaErrorInvalidValue);
+}
+
+cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned /*flags*/) {
+  LLM_ENTER_CALL();
+  void* allocated = DeviceMemory::Get().AllocatePinned(bytes);
+  if (allocated == nullptr) return Gpu::Get().Remember(cudaErrorMemoryAllocation);
+  *memory = allocated;
+  return cudaSuccess;
+}
+
+cudaError_t cudaFreeHost(void* memory) {
+  LLM_ENTER_CALL();
+  if (memory == nullptr) return cudaSuccess;
+  Gpu::Get().RunAll();
+  return Gpu::Get().Remember(DeviceMemory::Get().FreePinned(memory) ? cudaSuccess
+                                                                    : cudaErrorInvalidValue);
+}
+
+namespace {
+
+bool Reaches(const void* address, size_t bytes, bool on_device) {
+  const DeviceMemory& memory = DeviceMemory::Get();
+  return on_device ? memory.IsDevice(address) && memory.Contains(address, bytes)
+                   : !memory.IsDevice(address);
+}
+
+}  // namespace
+
+// From pageable memory the source is taken before the call returns, to pageable memory the call
+// waits; pinned memory is read and written when the stream comes to it.
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+  LLM_ENTER_CALL();
+  Gpu& gpu = Gpu::Get();
+  Queue* queue = gpu.Find(stream);
+  if (queue == nullptr) return gpu.Remember(cudaErrorInvalidResourceHandle);
+  if (bytes == 0) return cudaSuccess;
+  const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
+  const bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
+  if (!Reaches(from, bytes, from_device) || !Reaches(to, bytes, to_device)) {
+    return gpu.Remember(cudaErrorInvalidValue);
+  }
+  const bool pageable_source = !from_device && !DeviceMemory::Get().Contains(from, bytes);
+  if (pageable_source) {
+    const auto* first = static_cast<const std::byte*>(from);
+    auto taken = std::make_shared<std::vector<std::byte>>(first, first + bytes);
+    gpu.Submit(queue, [to, taken] {
+      const DeviceMemory::Window window;
+      std::memcpy(to, taken->data(), taken->size());
+    });
+  } else {
+    gpu.Submit(queue, [to, from, bytes] {
+      const DeviceMemory::Window window;
+      std::memcpy(to, from, bytes);
+    });
+  }
+  if (!to_device && !DeviceMemory::Get().Contains(to, bytes)) {
+    gpu.RunUntil(queue, queue->submitted);
+    if (!gpu.fault().empty()) return gpu.Remember(cudaErrorIllegalAddress);
+  }
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t stream) {
+  LLM_ENTER_CALL();
+  Gpu& gpu = Gpu::Get();
+  Queue* queue = gpu.Find(stream);
+  if (queue == nullptr) return gpu.Remember(cudaErrorInvalidResourceHandle);
+  if (!Reaches(memory, bytes, true)) return gpu.Remember(cudaErrorInvalidValue);
+  gpu.Submit(queue, [memory, value, bytes] {
+    const DeviceMemory::Window window;
+    std::memset(memory, value, bytes);
+  });
+  return cudaSuccess;
+}
+
+cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute /*attribute*/, int value) {
+  LLM_ENTER_CALL();
+  if (value < 0 || value > kSharedOptinBytes) return Gpu::Get().Remember(cudaErrorInvalidValue);
+  Gpu::Get().set_shared_limit(kernel, static_cast<size_t>(value));
+  return cudaSuccess;
+}
+
+namespace llm::cuda_on_cpu {
+
+std::string KernelName(const std::type_info& type) {
+  int status = 0;
+  char* text = abi::__cxa_demangle(type.name(), nullptr, nullptr, &status);
+  std::string name = status == 0 ? std::string("kernel ") + text : "kernel";
+  std::free(text);
+  return name;
+}
+
+cudaError_t SubmitGrid(const GridShape& shape, cudaStream_t stream, const KernelCall& call) {
+  LLM_ENTER_CALL();
+  Gpu& gpu = Gpu::Get();
+  Queue* queue = gpu.Find(stream);
+  if (queue == nullptr) return gpu.Remember(cudaErrorInvalidResourceHandle);
+  const cudaError_t error = gpu.CheckShape(call.kernel, shape);
+  if (error != cudaSuccess) return gpu.Remember(error);
+  const size_t words = call.args_bytes / sizeof(std::max_align_t) + 1;
+  auto args = std::make_shared<std::vector<std::max_align_t>>(words);
+  std::memcpy(args->data(), call.args, call.args_bytes);
+  gpu.Submit(queue, [shape, call, args] {
+    Gpu::Get().Run(shape, [call, args] { call.call(call.kernel, args->data()); });
+  });
+  return cudaSuccess;
+}
+
+}  // namespace llm::cuda_on_cpu

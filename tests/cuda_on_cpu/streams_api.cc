@@ -1,0 +1,103 @@
+// Streams and events of the emulated runtime.
+#include <cstdint>
+#include <map>
+
+#include "tests/cuda_on_cpu/enter_call.h"
+#include "tests/cuda_on_cpu/gpu.h"
+
+using llm::cuda_on_cpu::Gpu;
+using llm::cuda_on_cpu::Queue;
+
+// A place in a stream's work: done when the stream has come so far. Never recorded means done.
+struct CUevent_st {
+  cudaStream_t stream = nullptr;
+  uint64_t ticket = 0;
+};
+
+namespace {
+
+cudaError_t AfterRunning() {
+  Gpu& gpu = Gpu::Get();
+  return gpu.fault().empty() ? cudaSuccess : gpu.Remember(cudaErrorIllegalAddress);
+}
+
+void RunUntilEvent(const CUevent_st& event) {
+  Queue* queue = Gpu::Get().Find(event.stream);
+  if (queue != nullptr) Gpu::Get().RunUntil(queue, event.ticket);
+}
+
+}  // namespace
+
+cudaError_t cudaDeviceSynchronize() {
+  LLM_ENTER_CALL();
+  Gpu::Get().RunAll();
+  return AfterRunning();
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned /*flags*/) {
+  LLM_ENTER_CALL();
+  *stream = Gpu::Get().AddStream();
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  LLM_ENTER_CALL();
+  Queue* queue = Gpu::Get().Find(stream);
+  if (queue == nullptr) return Gpu::Get().Remember(cudaErrorInvalidResourceHandle);
+  Gpu::Get().RunUntil(queue, queue->submitted);
+  return Gpu::Get().RemoveStream(stream) ? cudaSuccess
+                                         : Gpu::Get().Remember(cudaErrorInvalidResourceHandle);
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  LLM_ENTER_CALL();
+  Queue* queue = Gpu::Get().Find(stream);
+  if (queue == nullptr) return Gpu::Get().Remember(cudaErrorInvalidResourceHandle);
+  Gpu::Get().RunUntil(queue, queue->submitted);
+  return AfterRunning();
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned /*flags*/) {
+  LLM_ENTER_CALL();
+  Queue* queue = Gpu::Get().Find(stream);
+  if (queue == nullptr || event == nullptr) {
+    return Gpu::Get().Remember(cudaErrorInvalidResourceHandle);
+  }
+  // The event as it is recorded now: recording it again later changes nothing.
+  Gpu::Get().Submit(queue, [recorded = *event] { RunUntilEvent(recorded); });
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned /*flags*/) {
+  LLM_ENTER_CALL();
+  *event = new CUevent_st;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  LLM_ENTER_CALL();
+  delete event;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  LLM_ENTER_CALL();
+  Queue* queue = Gpu::Get().Find(stream);
+  if (queue == nullptr || event == nullptr) {
+    return Gpu::Get().Remember(cudaErrorInvalidResourceHandle);
+  }
+  *event = {stream, queue->submitted};
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  LLM_ENTER_CALL();
+  const Queue* queue = Gpu::Get().Find(event->stream);
+  return queue == nullptr || queue->done >= event->ticket ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  LLM_ENTER_CALL();
+  RunUntilEvent(*event);
+  return AfterRunning();
+}

@@ -1,0 +1,143 @@
+// Streams are asynchronous, events order them, memory is the device's, calls fail when told to.
+#include "kernels/cuda/cuda_status.h"
+#include "kernels/cuda/step_uploads.h"
+#include "tests/cuda_on_cpu/device_memory.h"
+#include "tests/cuda_on_cpu/gpu_test_util.h"
+#include "tests/cuda_on_cpu/rule_kernels.h"
+
+namespace llm {
+namespace {
+
+class StreamsTest : public GpuTest {
+ protected:
+  StreamOwner first_ = std::move(CreateStream()).value();
+  StreamOwner second_ = std::move(CreateStream()).value();
+  EventOwner event_ = std::move(CreateEvent()).value();
+};
+
+float Sum(const DeviceFloats& out) { return out.Read()[0]; }
+
+TEST_F(StreamsTest, NothingHappensBeforeItIsWaitedFor) {
+  const DeviceFloats in(std::vector<float>(128, 1.0f));
+  const DeviceFloats out(std::vector<float>{0});
+  ASSERT_EQ(LaunchTreeSum({in.get(), out.get(), 128}, 1, first_.get()), cudaSuccess);
+  EXPECT_EQ(Sum(out), 0.0f);
+  ASSERT_EQ(cudaStreamSynchronize(first_.get()), cudaSuccess);
+  EXPECT_EQ(Sum(out), 128.0f);
+}
+
+TEST_F(StreamsTest, AnEventCarriesOneStreamsWorkToAnother) {
+  const DeviceFloats in(std::vector<float>(128, 1.0f));
+  const DeviceFloats sum(std::vector<float>(128, 0.0f));
+  const DeviceFloats out(std::vector<float>{0});
+  const auto launch = [&](bool wait) {
+    ASSERT_EQ(LaunchTreeSum({in.get(), sum.get(), 128}, 1, first_.get()), cudaSuccess);
+    ASSERT_EQ(cudaEventRecord(event_.get(), first_.get()), cudaSuccess);
+    if (wait) {
+      ASSERT_EQ(cudaStreamWaitEvent(second_.get(), event_.get(), 0), cudaSuccess);
+    }
+    ASSERT_EQ(LaunchTreeSum({sum.get(), out.get(), 128}, 1, second_.get()), cudaSuccess);
+    ASSERT_EQ(cudaStreamSynchronize(second_.get()), cudaSuccess);
+  };
+  launch(false);
+  EXPECT_EQ(Sum(out), 0.0f);  // the second did not know of the first
+  ASSERT_EQ(cudaEventQuery(event_.get()), cudaErrorNotReady);
+  ASSERT_EQ(cudaEventSynchronize(event_.get()), cudaSuccess);
+  ASSERT_EQ(cudaEventQuery(event_.get()), cudaSuccess);
+  launch(true);
+  EXPECT_EQ(Sum(out), 128.0f);
+}
+
+TEST_F(StreamsTest, PinnedMemoryIsReadWhenTheStreamComesToIt) {
+  PinnedMemoryOwner pinned = std::move(AllocatePinned(4, "test")).value();
+  const DeviceFloats out(1);
+  float* host = static_cast<float*>(pinned.get());
+  *host = 1;
+  float pageable = 1;
+  const DeviceFloats from_pageable(1);
+  ASSERT_EQ(cudaMemcpyAsync(out.get(), host, 4, cudaMemcpyHostToDevice, first_.get()), cudaSuccess);
+  ASSERT_EQ(
+      cudaMemcpyAsync(from_pageable.get(), &pageable, 4, cudaMemcpyHostToDevice, first_.get()),
+      cudaSuccess);
+  *host = pageable = 2;
+  ASSERT_EQ(cudaStreamSynchronize(first_.get()), cudaSuccess);
+  EXPECT_EQ(out.Read()[0], 2.0f);
+  EXPECT_EQ(from_pageable.Read()[0], 1.0f);
+}
+
+TEST_F(StreamsTest, CopiesNeedMemoryOfTheirKind) {
+  const DeviceFloats out(4);
+  float host[8] = {};
+  EXPECT_EQ(cudaMemcpyAsync(out.get(), host, 20, cudaMemcpyHostToDevice, nullptr),
+            cudaErrorInvalidValue);  // longer than the allocation
+  EXPECT_EQ(cudaMemcpyAsync(host, host + 4, 16, cudaMemcpyDeviceToHost, nullptr),
+            cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemcpyAsync(out.get(), out.get(), 16, cudaMemcpyHostToDevice, nullptr),
+            cudaErrorInvalidValue);
+}
+
+TEST_F(StreamsTest, EveryCallCanFail) {
+  const DeviceFloats in(std::vector<float>(128, 1.0f));
+  const DeviceFloats out(1);
+  gpu().FailCall(1, cudaErrorMemoryAllocation);
+  const auto first = AllocateDevice(16, "first");
+  EXPECT_TRUE(first.ok());
+  const absl::Status status = AllocateDevice(16, "second").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(
+      status.message(),
+      "second: 16 bytes of device memory: cudaErrorMemoryAllocation: cudaErrorMemoryAllocation");
+  EXPECT_TRUE(AllocateDevice(16, "third").ok());
+  gpu().FailCall(0, cudaErrorUnknown);
+  EXPECT_EQ(LaunchTreeSum({in.get(), out.get(), 128}, 1, nullptr), cudaErrorUnknown);
+}
+
+TEST_F(StreamsTest, AFaultSticksUntilTheDeviceIsReset) {
+  const DeviceFloats in(std::vector<float>(64, 1.0f));
+  const DeviceFloats out(64);
+  EXPECT_EQ(LaunchOneTooMany({in.get(), out.get(), 64}, nullptr), cudaSuccess);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorIllegalAddress);
+  EXPECT_EQ(LaunchEmpty(dim3(1), dim3(32), 0, nullptr), cudaErrorIllegalAddress);
+  const absl::Status status = CudaStatus("step", cudaDeviceSynchronize());
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_NE(status.message().find("outside of every allocation"), std::string::npos);
+}
+
+TEST_F(StreamsTest, MemoryHasALimit) {
+  const absl::Status status = AllocateDevice(size_t{1} << 40, "weights").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+}
+
+using StepUploadsTest = StreamsTest;
+
+TEST_F(StepUploadsTest, ASpanIsCopiedOnceAStepAndAgainInTheNext) {
+  const auto uploads = std::move(StepUploads::Create(1024)).value();
+  std::vector<float> host(100, 1.0f);
+  const auto upload = [&] {
+    return std::move(uploads->Upload(first_.get(), absl::MakeConstSpan(host))).value();
+  };
+  const DeviceFloats out(std::vector<float>{0});
+  ASSERT_TRUE(uploads->Begin().ok());
+  const float* copy = upload();
+  EXPECT_EQ(upload(), copy);
+  ASSERT_EQ(LaunchTreeSum({copy, out.get(), 100}, 1, first_.get()), cudaSuccess);
+  // The next step's copies go through the same pinned memory while these are still to come.
+  ASSERT_TRUE(uploads->Begin().ok());
+  host.assign(100, 2.0f);
+  const DeviceFloats later(std::vector<float>{0});
+  ASSERT_EQ(LaunchTreeSum({upload(), later.get(), 100}, 1, first_.get()), cudaSuccess);
+  ASSERT_EQ(cudaStreamSynchronize(first_.get()), cudaSuccess);
+  EXPECT_EQ(Sum(out), 100.0f);
+  EXPECT_EQ(Sum(later), 200.0f);
+}
+
+TEST_F(StepUploadsTest, AStepThatCopiesTooMuchIsRefused) {
+  const auto uploads = std::move(StepUploads::Create(1024)).value();
+  const std::vector<float> host(250);
+  ASSERT_TRUE(uploads->Upload(first_.get(), absl::MakeConstSpan(host)).ok());
+  EXPECT_EQ(uploads->Upload(first_.get(), absl::MakeConstSpan(host).subspan(1)).status().code(),
+            absl::StatusCode::kResourceExhausted);
+}
+
+}  // namespace
+}  // namespace llm
