@@ -7,6 +7,7 @@
 #include "capi/versioned_struct.h"
 #include "inlay/llm.h"
 #include "src/base/status_macros.h"
+#include "src/engine/saved_prefix.h"
 
 namespace llm {
 namespace {
@@ -39,6 +40,34 @@ absl::Status PinPrefix(llm_engine* engine, const llm_prefix* prefix, llm_pin_id*
   return absl::OkStatus();
 }
 
+absl::Status Save(llm_engine* engine, const llm_prefix* prefix, const char* path,
+                  size_t path_size) {
+  LLM_RETURN_IF_NULL(engine);
+  LLM_RETURN_IF_NULL(prefix);
+  LLM_RETURN_IF_NULL(path);
+  LLM_ASSIGN_OR_RETURN(const std::string path_string, PathFromC(path, path_size));
+  RequestSpec spec;
+  LLM_RETURN_IF_ERROR(CountIfRejected(engine, TranslatePrefix(prefix, &spec)));
+  return SavePrefix(engine->engine.get(), std::move(spec), path_string);
+}
+
+absl::Status Load(llm_engine* engine, const char* path, size_t path_size, const llm_string* salt,
+                  size_t* num_tokens, llm_pin_id* pin) {
+  LLM_RETURN_IF_NULL(engine);
+  LLM_RETURN_IF_NULL(path);
+  LLM_ASSIGN_OR_RETURN(const std::string path_string, PathFromC(path, path_size));
+  std::string cache_salt;
+  if (salt != nullptr) {
+    LLM_RETURN_IF_ERROR(CheckArray("cache_salt", salt->data, salt->size));
+    cache_salt = std::string(FromC(*salt));
+  }
+  LLM_ASSIGN_OR_RETURN(const LoadedPrefix loaded,
+                       LoadPrefix(engine->engine.get(), path_string, cache_salt, pin != nullptr));
+  if (num_tokens != nullptr) *num_tokens = loaded.num_tokens;
+  if (pin != nullptr) *pin = loaded.pin_id;
+  return absl::OkStatus();
+}
+
 }  // namespace
 }  // namespace llm
 
@@ -51,4 +80,16 @@ extern "C" llm_status llm_prefix_unpin(llm_engine* engine, llm_pin_id id) {
     LLM_RETURN_IF_NULL(engine);
     return engine->engine->UnpinPrefix(id);
   });
+}
+
+extern "C" llm_status llm_prefix_save(llm_engine* engine, const llm_prefix* prefix,
+                                      const char* path, size_t path_size) {
+  return llm::Boundary([&] { return llm::Save(engine, prefix, path, path_size); });
+}
+
+extern "C" llm_status llm_prefix_load(llm_engine* engine, const char* path, size_t path_size,
+                                      const llm_string* cache_salt, size_t* num_tokens,
+                                      llm_pin_id* pin) {
+  return llm::Boundary(
+      [&] { return llm::Load(engine, path, path_size, cache_salt, num_tokens, pin); });
 }

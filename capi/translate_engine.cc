@@ -2,7 +2,10 @@
 // check.
 #include "capi/translate_engine.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
+#include "capi/strings.h"
 #include "capi/translate_host.h"
 #include "capi/versioned_struct.h"
 #include "src/base/status_macros.h"
@@ -105,6 +108,16 @@ absl::Status TranslateEngineOptions(const llm_engine_options* given, OpenOptions
   options->max_queued_tokens = c.max_queued_tokens;
   options->max_memory_bytes = c.max_memory_bytes;
   options->max_pending_bytes = c.max_pending_bytes;
+  LLM_RETURN_IF_ERROR(CheckArray("spill_folder", c.spill_folder.data, c.spill_folder.size));
+  if (c.spill_folder.size != 0) {
+    LLM_ASSIGN_OR_RETURN(options->spill.folder,
+                         PathFromC(c.spill_folder.data, c.spill_folder.size));
+  }
+  options->spill.max_bytes = c.spill_bytes;
+  options->hold_us = c.hold_us;
+  options->max_long_requests = c.max_long_requests;
+  options->long_request_tokens =
+      static_cast<int64_t>(std::min<uint64_t>(c.long_request_tokens, INT64_MAX));
   options->manual = c.drive == LLM_DRIVE_MANUAL;
   options->spin_us = c.spin_us;
   options->logger = Logger(c.log, c.log_user_data);

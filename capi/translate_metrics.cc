@@ -79,6 +79,15 @@ void TranslateTargets(const EngineMetrics& metrics, llm_metrics_snapshot* c) {
   c->clock_ns_current = metrics.clock_ns_current;
 }
 
+void TranslateSpill(const SpillCounters& spill, llm_metrics_snapshot* c) {
+  c->spilled_blocks_total = spill.spilled_blocks_total;
+  c->returned_blocks_total = spill.returned_blocks_total;
+  c->spill_written_bytes_total = spill.written_bytes_total;
+  c->spill_read_bytes_total = spill.read_bytes_total;
+  c->spill_failed_blocks_total = spill.failed_blocks_total;
+  c->spilled_blocks_current = spill.blocks_current;
+}
+
 }  // namespace
 
 llm_metrics_snapshot TranslateMetrics(const EngineMetrics& metrics) {
@@ -121,6 +130,7 @@ llm_metrics_snapshot TranslateMetrics(const EngineMetrics& metrics) {
   TranslateParts(metrics, &c);
   TranslateCost(step, &c);
   TranslateTargets(metrics, &c);
+  TranslateSpill(step.spill, &c);
   return c;
 }
 

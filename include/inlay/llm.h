@@ -417,6 +417,18 @@ typedef struct llm_engine_options {
                            deadline is refused, and one that waits ends once it cannot meet it any
                            more. Off: it ends when the deadline has passed */
   uint32_t reserved2;
+  /* A folder: whole blocks that the prefix cache evicts go to a file there, which has no name and
+   * ends with the engine, and come back when past reads and steps let expect that reading them
+   * takes less time than computing them. Each is held to a checksum: one that fails is computed.
+   * Default: none. */
+  llm_string spill_folder;
+  uint64_t spill_bytes; /* the most that the file takes; default 1 GiB */
+  uint32_t hold_us;     /* how long requests that come to an idle engine wait at most for others to
+                           share their first step; default 0. Manual drive: steps
+                           say that they worked meanwhile */
+  uint32_t max_long_requests;   /* running at once, of those that know long_request_tokens tokens;
+                                   shorter ones pass others that wait. Default: no bound */
+  uint64_t long_request_tokens; /* prompt and output so far; default: max_context_tokens / 4 */
 } llm_engine_options;
 
 static inline void llm_engine_options_init(llm_engine_options* options) {
@@ -659,7 +671,7 @@ typedef struct llm_request {
   uint64_t adapter_id;             /* reserved */
   int64_t token_gap_target_ns;     /* between two tokens: while this request decodes, prompts of
                                       others are computed in chunks that past steps let expect within
-                                      it, of 16 tokens at least. Default: the engine's */
+                                      it, of 8 tokens at least. Default: the engine's */
   int64_t arrival_ns;              /* LLM_DEVICE_SIM: when it arrives on the virtual clock, which
                                       begins at 1: submit first runs steps up to then, or lets the
                                       clock jump. 0: now */
@@ -800,6 +812,24 @@ LLM_API llm_status llm_prefix_pin(llm_engine* engine, const llm_prefix* prefix, 
  * LLM_FAILED_PRECONDITION after shutdown. */
 LLM_API llm_status llm_prefix_unpin(llm_engine* engine, llm_pin_id id);
 
+/* Computes the prefix where it is not cached, as llm_prefix_pin does and with its errors, and
+ * writes the keys and values of its whole blocks to a file, which appears at `path` whole or not at
+ * all. They are copied within one step, into memory that max_memory_bytes counts. The file tells
+ * who reads it what the prefix says: keep it as you would keep the text. */
+LLM_API llm_status llm_prefix_save(llm_engine* engine, const llm_prefix* prefix, const char* path,
+                                   size_t path_size);
+/* Makes a saved prefix findable as if it had just been computed, for requests of that salt (NULL:
+ * none): its blocks are cached ones or, where `pin` is not NULL, held as llm_prefix_pin holds them.
+ * Answers are those of recomputation to the bit; whoever can write the file can change them.
+ * *num_tokens (may be NULL): how many it holds. LLM_FAILED_PRECONDITION, naming it: the file is of
+ * another model, other kernels or activations, another kv_dtype, block_size or format version, or
+ * the engine has no prefix cache; LLM_DATA_LOSS: it is cut or damaged; LLM_INVALID_ARGUMENT: no
+ * saved prefix, or a malformed one; LLM_RESOURCE_EXHAUSTED: running requests leave no room for it.
+ */
+LLM_API llm_status llm_prefix_load(llm_engine* engine, const char* path, size_t path_size,
+                                   const llm_string* cache_salt, size_t* num_tokens,
+                                   llm_pin_id* pin);
+
 /* ---- Embeddings ---- */
 
 #define LLM_POOLING_MEAN 1 /* of all tokens, bos included */
@@ -923,6 +953,13 @@ typedef struct llm_metrics_snapshot {
   uint64_t hopeless_requests_total; /* ended in the queue before a deadline that they could not meet
                                        any more; part of deadline_queue */
   uint64_t clock_ns_current;        /* the engine's clock */
+  /* Of spill_folder; all 0 without one. */
+  uint64_t spilled_blocks_total;
+  uint64_t returned_blocks_total;
+  uint64_t spill_written_bytes_total;
+  uint64_t spill_read_bytes_total;
+  uint64_t spill_failed_blocks_total; /* damaged or unreadable: computed again */
+  uint64_t spilled_blocks_current;
 } llm_metrics_snapshot;
 
 static inline void llm_metrics_snapshot_init(llm_metrics_snapshot* metrics) {

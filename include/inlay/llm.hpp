@@ -201,6 +201,14 @@ class Engine {
     return Status(llm_prefix_pin(engine_, &prefix, id));
   }
   Status UnpinPrefix(llm_pin_id id) { return Status(llm_prefix_unpin(engine_, id)); }
+  Status SavePrefix(const llm_prefix& prefix, std::string_view path) {
+    return Status(llm_prefix_save(engine_, &prefix, path.data(), path.size()));
+  }
+  // `pin` may be null: its blocks are cached ones then.
+  Status LoadPrefix(std::string_view path, std::string_view cache_salt, llm_pin_id* pin) {
+    const llm_string salt = String(cache_salt);
+    return Status(llm_prefix_load(engine_, path.data(), path.size(), &salt, nullptr, pin));
+  }
   Status HintSession(uint64_t session_id, uint32_t hint) {
     return Status(llm_session_hint(engine_, session_id, hint));
   }

@@ -45,15 +45,17 @@ BlockManager::BlockManager(const BlockManagerOptions& options) : options_(option
 BlockId BlockManager::Allocate(int group) {
   const BlockPool::Allocation allocation = mutable_pool(group)->Allocate();
   if (allocation.evicted) {
+    TellEviction(group, allocation.block);
     prefix_->Detach(group, allocation.block);
     ++num_evicted_;
   }
   return allocation.block;
 }
 
-bool BlockManager::EvictNext(int group) {
+bool BlockManager::EvictNext(int group, bool tell) {
   const BlockId block = pool(group).next_evicted();
   if (block == kNullBlock) return false;
+  if (tell) TellEviction(group, block);
   mutable_pool(group)->SetFindable(block, false);
   prefix_->Detach(group, block);
   ++num_evicted_;
@@ -62,7 +64,7 @@ bool BlockManager::EvictNext(int group) {
 
 bool BlockManager::EnsureFreeNode() {
   for (int group = 0; group < num_groups(); ++group) {
-    while (!prefix_->has_free_node() && EvictNext(group)) {
+    while (!prefix_->has_free_node() && EvictNext(group, /*tell=*/true)) {
     }
   }
   return prefix_->has_free_node();
@@ -70,7 +72,7 @@ bool BlockManager::EnsureFreeNode() {
 
 void BlockManager::Flush() {
   for (int group = 0; group < num_groups(); ++group) {
-    while (EvictNext(group)) {
+    while (EvictNext(group, /*tell=*/false)) {
     }
   }
 }

@@ -11,6 +11,7 @@
 #include "absl/types/span.h"
 #include "src/cache/block_pool.h"
 #include "src/cache/block_table.h"
+#include "src/cache/eviction_listener.h"
 #include "src/cache/kv_groups.h"
 #include "src/cache/prefix_cache.h"
 
@@ -85,6 +86,11 @@ class BlockManager {
   void CountPin(PrefixNodeId node, std::vector<std::vector<int>>* refs) const;
   int32_t NumTokens(PrefixNodeId node) const { return prefix_->depth(node) * block_size(); }
 
+  // prefix_place.cc. The listener (null: none) outlives the manager; a flush tells it nothing.
+  void set_eviction_listener(EvictionListener* listener) { listener_ = listener; }
+  PrefixPlace Place(absl::string_view salt, uint64_t adapter_id,
+                    absl::Span<const int32_t> tokens) const;
+
   BlockId PrefixBlock(PrefixNodeId node, int group) const { return prefix_->block(node, group); }
   // Drops every cached block that nothing holds.
   void Flush();
@@ -99,7 +105,8 @@ class BlockManager {
   // Calls visit(group, block) for each block that a match of the path takes, tail first.
   template <typename Visit>
   void ForEachNeeded(PrefixNodeId node, Visit visit) const;
-  bool EvictNext(int group);
+  bool EvictNext(int group, bool tell);
+  void TellEviction(int group, BlockId block);
   bool EnsureFreeNode();
   void Attach(PrefixNodeId node, int group, BlockId block);
   void PublishMissing(PrefixNodeId node, const std::vector<BlockTable>& tables);
@@ -110,6 +117,7 @@ class BlockManager {
   const BlockManagerOptions options_;
   std::vector<BlockPool> pools_;
   std::optional<PrefixCache> prefix_;
+  EvictionListener* listener_ = nullptr;
   uint64_t num_evicted_ = 0;
 };
 

@@ -92,4 +92,20 @@ void KvCache::CopyBlock(int group, BlockId source, BlockId destination) {
   }
 }
 
+void KvCache::ReadBlock(int group, BlockId block, std::byte* out) const {
+  LLM_DCHECK(block >= 0 && block < num_blocks(group));
+  for (int layer : groups_[static_cast<size_t>(group)].layers) {
+    std::memcpy(out, LayerBase(layer) + static_cast<size_t>(block) * block_bytes_, block_bytes_);
+    out += block_bytes_;
+  }
+}
+
+void KvCache::WriteBlock(int group, BlockId block, const std::byte* from) {
+  LLM_DCHECK(block >= 0 && block < num_blocks(group));
+  for (int layer : groups_[static_cast<size_t>(group)].layers) {
+    std::memcpy(LayerBase(layer) + static_cast<size_t>(block) * block_bytes_, from, block_bytes_);
+    from += block_bytes_;
+  }
+}
+
 }  // namespace llm

@@ -29,6 +29,12 @@ class KvCache {
   int num_blocks(int group) const { return num_blocks_[static_cast<size_t>(group)]; }
   // Copies one block's bytes in every layer of the group.
   void CopyBlock(int group, BlockId source, BlockId destination);
+  // One block's bytes in every layer of the group, layer after layer: [block_bytes(group)].
+  size_t block_bytes(int group) const {
+    return block_bytes_ * groups_[static_cast<size_t>(group)].layers.size();
+  }
+  void ReadBlock(int group, BlockId block, std::byte* out) const;
+  void WriteBlock(int group, BlockId block, const std::byte* from);
   size_t size_bytes() const { return storage_.size(); }
 
  private:

@@ -48,14 +48,6 @@ Hash128 PrefixCache::RootKey(absl::string_view salt, uint64_t adapter_id) const 
   return hasher.Finish();
 }
 
-Hash128 PrefixCache::ChildKey(PrefixNodeId parent, absl::Span<const int32_t> tokens) const {
-  SipHasher hasher(hash_key_[0], hash_key_[1]);
-  hasher.UpdateU64(nodes_[Index(parent)].key.low);
-  hasher.UpdateU64(nodes_[Index(parent)].key.high);
-  hasher.Update(tokens.data(), tokens.size() * sizeof(int32_t));
-  return hasher.Finish();
-}
-
 PrefixNodeId PrefixCache::FindRoot(absl::string_view salt, uint64_t adapter_id) const {
   const Hash128 key = RootKey(salt, adapter_id);
   PrefixNodeId node = buckets_[Bucket(key)];

@@ -18,6 +18,7 @@
 #include "absl/types/span.h"
 #include "src/base/siphash.h"
 #include "src/cache/block_table.h"
+#include "src/cache/spill_index.h"
 
 namespace llm {
 
@@ -82,6 +83,11 @@ class PrefixCache {
   }  // blocks; a root has 0
   int32_t num_nodes() const { return num_nodes_; }
 
+  // prefix_place.cc: the keys of nodes, also of absent ones. IdOf REQUIRES a node that is no root.
+  Hash128 RootKey(absl::string_view salt, uint64_t adapter_id) const;
+  Hash128 ChainKey(const Hash128& parent, absl::Span<const int32_t> tokens) const;
+  PrefixBlockId IdOf(PrefixNodeId node, int group) const;
+
   // INTERNAL unless blocks and nodes name each other.
   absl::Status CheckInvariants() const;
 
@@ -111,8 +117,9 @@ class PrefixCache {
     return node.num_tokens == 0 || node.num_tokens == block_size_;
   }
   bool HasAllBlocks(PrefixNodeId node) const;
-  Hash128 RootKey(absl::string_view salt, uint64_t adapter_id) const;
-  Hash128 ChildKey(PrefixNodeId parent, absl::Span<const int32_t> tokens) const;
+  Hash128 ChildKey(PrefixNodeId parent, absl::Span<const int32_t> tokens) const {
+    return ChainKey(nodes_[Index(parent)].key, tokens);
+  }
   size_t Bucket(const Hash128& key) const { return key.low & (buckets_.size() - 1); }
   PrefixNodeId NewNode(const Hash128& key, PrefixNodeId parent, int32_t num_tokens);
   void DropUse(PrefixNodeId node);

@@ -10,6 +10,7 @@
 #include "src/engine/choices.h"
 #include "src/engine/delivery.h"
 #include "src/engine/embed.h"
+#include "src/engine/kv_image.h"
 #include "src/engine/prefix_pins.h"
 #include "src/engine/queue_place.h"
 #include "src/engine/request_clock.h"
@@ -32,8 +33,10 @@ struct ActiveRequest : Sequence {
   ActiveRequest& operator=(const ActiveRequest&) = delete;
 
   bool open() const { return reason == FinishReason::kNone; }
-  // Draws tokens, as neither a score nor an embedding nor a pin does.
-  bool generates() const { return score == nullptr && embed == nullptr && pin == nullptr; }
+  // Draws tokens, as neither a score nor an embedding nor a pin nor a transfer does.
+  bool generates() const {
+    return score == nullptr && embed == nullptr && pin == nullptr && transfer == nullptr;
+  }
   // Log-probabilities of the prompt are wanted, and not all staged yet.
   bool tells_prompt() const { return generates() && score_begin >= 0; }
 
@@ -48,11 +51,13 @@ struct ActiveRequest : Sequence {
   std::shared_ptr<ScoreSink> score;  // at most one of the three is set
   std::shared_ptr<EmbedSink> embed;
   std::shared_ptr<PinTicket> pin;
+  std::shared_ptr<PrefixTransfer> transfer;  // alone, or with a pin to be restored
 
-  Delta staged;            // of this step, not yet delivered
-  Delta staged_prompt;     // likewise: PROMPT, which goes before
-  bool scheduled = false;  // the scheduler knows it
-  bool paused = false;     // its reader is too slow: out of the scheduler until it has read
+  Delta staged;                  // of this step, not yet delivered
+  Delta staged_prompt;           // likewise: PROMPT, which goes before
+  int32_t spill_looked_up = -1;  // after so many preemptions
+  bool scheduled = false;        // the scheduler knows it
+  bool paused = false;           // its reader is too slow: out of the scheduler until it has read
 
   // Why it ended; delivered at the end of the step.
   FinishReason reason = FinishReason::kNone;

@@ -18,10 +18,12 @@ StepLoopOptions LoopOptions(const EngineParts& parts, const EngineOptions& optio
   StepLoopOptions loop;
   loop.max_step_tokens = options.max_step_tokens;
   loop.step_ns = options.step_ns;
+  loop.hold_ns = options.hold_ns;
   loop.vocab_size = parts.text.vocab_size;
   loop.hidden_size = parts.text.hidden_size;
   loop.max_pending_bytes = options.max_pending_bytes;
   loop.bytes = parts.bytes;
+  loop.spill = parts.spill.get();
   loop.hook_fault = parts.hook_fault;
   loop.refuse_late = options.refuse_late;
   loop.device_clock = parts.virtual_clock.get();
@@ -47,6 +49,7 @@ Engine::Engine(EngineParts parts, const EngineOptions& options)
       dispatcher_(std::make_shared<CallbackDispatcher>(parts_.clock, &trace_)),
       loop_(LoopOptions(parts_, options), &queue_, parts_.scheduler.get(), parts_.runner.get(),
             parts_.clock.get(), &trace_, options.logger) {
+  if (parts_.spill != nullptr) parts_.scheduler->SetEvictionListener(parts_.spill.get());
   parts_.runner->SetTrace(&trace_, parts_.clock.get());
 }
 
@@ -78,9 +81,12 @@ void Engine::ThreadLoop() {
   gate_.Leave();
 }
 
-// Only paused requests are left when there is nothing to do: their deadlines still count.
+// Only paused requests, and those that are held for others, are left when there is nothing to do:
+// their deadlines still count.
 int64_t Engine::IdleTimeoutNs() const {
-  const int64_t deadline_ns = loop_.NextDeadlineNs();
+  int64_t deadline_ns = loop_.NextDeadlineNs();
+  const int64_t held_ns = loop_.held_until_ns();
+  if (held_ns != 0 && (deadline_ns == 0 || held_ns < deadline_ns)) deadline_ns = held_ns;
   if (deadline_ns == 0) return -1;
   return std::max<int64_t>(0, deadline_ns - parts_.clock->NowNs());
 }
@@ -112,7 +118,7 @@ absl::StatusOr<bool> Engine::Step() {
   bool worked = false;
   if (open.ok()) {
     step_thread_.store(std::this_thread::get_id());
-    worked = loop_.RunStep();
+    worked = loop_.RunStep() || loop_.held_until_ns() != 0;
     step_thread_.store(std::thread::id());
   }
   dispatcher_->DrainHere();

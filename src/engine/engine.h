@@ -19,6 +19,7 @@
 #include "src/engine/callback_dispatcher.h"
 #include "src/engine/completion_queue.h"
 #include "src/engine/embed.h"
+#include "src/engine/kv_image.h"
 #include "src/engine/metrics.h"
 #include "src/engine/metrics_text.h"
 #include "src/engine/model_text.h"
@@ -38,6 +39,7 @@ struct EngineOptions {
   int32_t long_rope_above = 0;      // of the model's config
   QueueBounds bounds;
   size_t max_pending_bytes = size_t{1} << 20;
+  int64_t hold_ns = 0;  // as StepLoopOptions::hold_ns
   bool manual = false;
   bool refuse_late = true;  // requests that will miss their deadlines
   int32_t cpu_id = -1;      // where the engine thread runs; -1: anywhere
@@ -53,7 +55,11 @@ struct EngineParts {
   const HookFault* hook_fault = nullptr;       // the owner's; may be null
   std::unique_ptr<Scheduler> scheduler;
   std::unique_ptr<Runner> runner;
+  std::unique_ptr<SpillTier> spill;        // null: no second tier
   std::function<uint64_t()> memory_bytes;  // counted by the engine's allocator; may be null
+  Allocator* allocator = nullptr;  // counts what calls hold beside the engine; null: one of its own
+  KvIdentity kv;                   // of the runner's blocks, but for the model
+  std::function<uint64_t()> model_id;  // of kv; computed when it is asked for
   uint64_t kv_bytes = 0;
   MetricsLabels labels;
   ByteModel bytes;                // what a step moves
@@ -84,6 +90,18 @@ class Engine {
   absl::StatusOr<uint64_t> PinPrefix(RequestSpec prefix);
   // From the next step on. NOT_FOUND; FAILED_PRECONDITION: closed.
   absl::Status UnpinPrefix(uint64_t pin_id);
+  // The keys and values of the whole blocks of `prefix`, computed where they are not cached. As
+  // PinPrefix in all else. UNIMPLEMENTED: a device that does not show them.
+  absl::StatusOr<std::shared_ptr<const KvImage>> ReadPrefix(RequestSpec prefix);
+  // Makes an image of this identity findable for requests of the salt; its blocks are cached ones,
+  // or with `pin` held until UnpinPrefix of what is returned. RESOURCE_EXHAUSTED: no room.
+  absl::StatusOr<uint64_t> RestorePrefix(std::shared_ptr<KvImage> image,
+                                         const std::string& cache_salt, bool pin);
+  KvIdentity kv_identity() const;
+  int32_t max_context_tokens() const { return options_.max_context_tokens; }
+  Allocator* allocator() const {
+    return parts_.allocator != nullptr ? parts_.allocator : &own_allocator_;
+  }
   // Orders the eviction of the session's cached blocks, from the next step on. INVALID_ARGUMENT:
   // session 0; RESOURCE_EXHAUSTED: too many wait for a step; FAILED_PRECONDITION: closed.
   absl::Status HintSession(uint64_t session_id, SessionHint hint);
@@ -148,6 +166,11 @@ class Engine {
   int64_t TokenBound(const RequestSpec& spec, size_t text_bytes) const;
   std::shared_ptr<Outbox> MakeOutbox(const RequestSpec& spec) const;
 
+  // prefix_transfer.cc
+  absl::Status CheckTransfer(absl::string_view call) const;
+  absl::Status CutToBlocks(std::vector<int32_t>* prompt) const;
+  absl::Status PrepareTransfer(const RequestSpec& spec, Request* request) const;
+
   // score.cc
   absl::Status CheckMayWait(absl::string_view call) const;
   absl::Status SubmitAndWait(RequestSpec* spec, uint64_t* id);
@@ -157,6 +180,7 @@ class Engine {
   absl::Status ShutdownThreads(int64_t timeout_ns);
 
   EngineParts parts_;
+  mutable Allocator own_allocator_;
   const EngineOptions options_;
   TraceRecorder trace_;
   RequestQueue queue_;

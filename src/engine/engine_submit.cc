@@ -97,6 +97,7 @@ std::unique_ptr<ActiveRequest> Engine::MakeActive(const RequestSpec& spec, Reque
   active->score = spec.score;
   if (spec.score != nullptr) active->score_begin = spec.score->begin();
   active->pin = spec.pin;
+  active->transfer = spec.transfer;
   if (spec.num_prompt_logprobs >= 0) active->score_begin = 0;
   active->embed = spec.embed;
   if (spec.embed != nullptr) {
@@ -142,6 +143,7 @@ absl::StatusOr<Request> Engine::MakeRequest(const RequestSpec& spec, QueuePlace*
                                                    static_cast<int64_t>(request.prompt.size())));
     request.prompt.resize(static_cast<size_t>(pinned));
   }
+  if (spec.transfer != nullptr) LLM_RETURN_IF_ERROR(CutToBlocks(&request.prompt));
   const int64_t prompt_tokens = static_cast<int64_t>(request.prompt.size());
   int64_t max_new_tokens = spec.max_new_tokens;
   if (max_new_tokens == 0) max_new_tokens = options_.max_context_tokens - prompt_tokens;
@@ -180,6 +182,7 @@ absl::StatusOr<Request> Engine::MakeRequest(const RequestSpec& spec, QueuePlace*
   request.use_prefix_cache = spec.use_prefix_cache;
   request.num_prompt_logprobs = std::min(spec.num_prompt_logprobs, parts_.text.vocab_size);
   LLM_RETURN_IF_ERROR(CheckDeadlines(&request));
+  if (spec.transfer != nullptr) LLM_RETURN_IF_ERROR(PrepareTransfer(spec, &request));
   return request;
 }
 

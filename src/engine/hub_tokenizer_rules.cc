@@ -32,7 +32,8 @@ absl::Status CheckMembers(JsonValue rule,
                           absl::FunctionRef<bool(absl::string_view, JsonValue)> known) {
   for (JsonValue v = rule.first(); v.exists(); v = v.next()) {
     if (v.key() == "type" || known(v.key(), v)) continue;
-    const std::string value = v.Is(JsonType::kString) ? absl::StrCat(" ", Printable(TextOf(v))) : "";
+    const std::string value =
+        v.Is(JsonType::kString) ? absl::StrCat(" ", Printable(TextOf(v))) : "";
     return Unsupported(absl::StrCat(TextOf(rule.Find("type")), ": ", Printable(v.key()), value));
   }
   return absl::OkStatus();

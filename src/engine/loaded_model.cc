@@ -8,6 +8,7 @@
 #include "src/base/clock.h"
 #include "src/base/float_state.h"
 #include "src/base/status_macros.h"
+#include "src/base/xxh64.h"
 #include "src/engine/check_vocabulary.h"
 #include "src/engine/directory_model.h"
 #include "src/engine/end_ids.h"
@@ -109,6 +110,24 @@ absl::Status LoadedModel::LoadText(const WeightSource& source, const ModelOption
   text_.end_ids = EndIds(metadata, *tokenizer_);
   times_.tokenizer_ns = clock.NowNs() - start_ns;
   return absl::OkStatus();
+}
+
+// Two threads that ask at once both compute it.
+uint64_t LoadedModel::Identity() const {
+  uint64_t identity = identity_.load();
+  if (identity != 0) return identity;
+  Xxh64 hash;
+  for (const ListedMetadata& entry : listing_.metadata) {
+    for (const std::string* text : {&entry.key, &entry.value}) {
+      const uint64_t size = text->size();
+      hash.Add(&size, sizeof(size));
+      hash.Add(text->data(), text->size());
+    }
+  }
+  hash.Add(model_->weights.bytes.data(), model_->weights.bytes.size());
+  identity = std::max<uint64_t>(1, hash.Digest());
+  identity_.store(identity);
+  return identity;
 }
 
 }  // namespace llm

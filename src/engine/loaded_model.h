@@ -2,6 +2,7 @@
 // engines share it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -61,6 +62,8 @@ class LoadedModel {
   uint64_t weights_bytes() const { return weights_bytes_; }  // not read: what they would take
   const ModelListing& listing() const { return listing_; }
   const OpenTimes& times() const { return times_; }  // of the model alone
+  // Of its weights as the kernels read them and of its metadata. Reads all weights, once.
+  uint64_t Identity() const;
 
  private:
   LoadedModel() = default;
@@ -80,6 +83,7 @@ class LoadedModel {
   bool header_only_ = false;
   bool simulated_ = false;
   OpenTimes times_;
+  mutable std::atomic<uint64_t> identity_{0};  // 0: not computed
 };
 
 }  // namespace llm

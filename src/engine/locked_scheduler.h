@@ -41,6 +41,17 @@ class LockedScheduler final : public Scheduler {
     return Lock()->PinPrefix(sequence, pin_id);
   }
   void UnpinPrefix(uint64_t pin_id) override { Lock()->UnpinPrefix(pin_id); }
+  absl::Status AdoptPrefix(const Request& request, absl::Span<const int32_t> tokens, FillBlock fill,
+                           uint64_t pin_id) override {
+    return Lock()->AdoptPrefix(request, tokens, fill, pin_id);
+  }
+  void SetEvictionListener(EvictionListener* listener) override {
+    Lock()->SetEvictionListener(listener);
+  }
+  PrefixPlace PlaceOf(const Sequence& sequence) const override { return Lock()->PlaceOf(sequence); }
+  std::vector<Sequence*> NextToStart(const StepLimit& limit, size_t most) override {
+    return Lock()->NextToStart(limit, most);
+  }
   SchedulerCounters counters() const override { return Lock()->counters(); }
   std::vector<const Sequence*> Running() const override { return Lock()->Running(); }
   std::vector<const Sequence*> Waiting() const override { return Lock()->Waiting(); }

@@ -10,6 +10,7 @@
 #include "src/engine/histograms.h"
 #include "src/engine/open_times.h"
 #include "src/engine/request_clock.h"
+#include "src/engine/spill_counters.h"
 #include "src/engine/step_laps.h"
 #include "src/engine/targets.h"
 #include "src/scheduler/scheduler.h"
@@ -52,6 +53,7 @@ struct StepCounters {
   Histograms histograms;
   StepCostModel::Coefficients cost;
   StepCostModel::Error cost_error;
+  SpillCounters spill;
   uint64_t paused_current = 0;
   uint64_t event_bytes_current = 0;
 

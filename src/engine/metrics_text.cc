@@ -204,6 +204,19 @@ void WriteCost(const StepCounters& step, PrometheusText* out) {
   out->SampleReal(R"(quantile="0.95")", step.cost_error.p95);
 }
 
+void WriteSpill(const SpillCounters& spill, PrometheusText* out) {
+  out->Counter("inlay:spilled_blocks_total", "Evicted blocks written to the second tier.",
+               spill.spilled_blocks_total);
+  out->Counter("inlay:returned_blocks_total", "Blocks read back from it.",
+               spill.returned_blocks_total);
+  out->Counter("inlay:spill_written_bytes_total", "Bytes written to it.",
+               spill.written_bytes_total);
+  out->Counter("inlay:spill_read_bytes_total", "Bytes read from it.", spill.read_bytes_total);
+  out->Counter("inlay:spill_failed_blocks_total", "Blocks of it that were damaged or unreadable.",
+               spill.failed_blocks_total);
+  out->Gauge("inlay:spilled_blocks", "Blocks that it holds.", spill.blocks_current);
+}
+
 void WriteTimes(const EngineMetrics& metrics, PrometheusText* out) {
   const auto sample = [&](const char* label, const char* value, int64_t ns) {
     out->Sample(PrometheusText::Label(label, value), static_cast<uint64_t>(ns), kSeconds);
@@ -282,6 +295,7 @@ std::string MetricsText(const EngineMetrics& metrics, const MetricsLabels& label
   WriteSteps(metrics, &out);
   WriteBytes(metrics, &out);
   WriteCost(metrics.step, &out);
+  WriteSpill(metrics.step.spill, &out);
   WriteTimes(metrics, &out);
   WriteHistograms(metrics, &out);
   return out.text();

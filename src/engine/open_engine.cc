@@ -1,6 +1,7 @@
 // Plans, allocates, measures, and starts.
 #include "src/engine/open_engine.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -18,6 +19,8 @@
 
 namespace llm {
 namespace {
+
+constexpr uint64_t kSpillBytes = uint64_t{1} << 30;  // of a second tier that names no bound
 
 // What the engine's parts borrow, destroyed after them.
 struct Foundation {
@@ -59,10 +62,33 @@ absl::StatusOr<std::unique_ptr<Scheduler>> MakeScheduler(const EnginePlan& plan,
   scheduler.num_blocks = plan.runner.num_blocks;
   scheduler.policy = options.policy;
   scheduler.admission = options.admission;
+  scheduler.max_long_sequences =
+      static_cast<int32_t>(std::min<int64_t>(options.max_long_requests, plan.runner.max_sequences));
+  scheduler.long_tokens = static_cast<int32_t>(
+      options.long_request_tokens != 0
+          ? std::min<int64_t>(options.long_request_tokens, plan.max_context_tokens)
+          : plan.max_context_tokens / 4);
   scheduler.prefix_cache = options.prefix_cache;
   scheduler.hash_key[0] = DrawRandom();
   scheduler.hash_key[1] = DrawRandom();
   return Scheduler::Create(scheduler);
+}
+
+// Activations in other arithmetic give other keys and values.
+KvIdentity MakeKvIdentity(const EnginePlan& plan, const Model& model, bool float_activations,
+                          const Runner& runner) {
+  KvIdentity kv;
+  kv.numerics_id = absl::StrCat(NumericsId(*model.kernels), float_activations ? ":float" : "");
+  kv.kv_dtype = DTypeName(plan.runner.kv_dtype);
+  kv.shape.block_size = plan.runner.block_size;
+  if (runner.block_bytes(0) == 0) return kv;
+  for (size_t g = 0; g < model.config.kv_groups.size(); ++g) {
+    const KvGroupSpec& group = model.config.kv_groups[g];
+    kv.shape.groups.push_back({.window = group.window,
+                               .num_layers = static_cast<int32_t>(group.layers.size()),
+                               .block_bytes = runner.block_bytes(static_cast<int>(g))});
+  }
+  return kv;
 }
 
 EngineOptions MakeEngineOptions(const EnginePlan& plan, const ModelConfig& config,
@@ -79,6 +105,7 @@ EngineOptions MakeEngineOptions(const EnginePlan& plan, const ModelConfig& confi
         static_cast<int64_t>(std::min<uint64_t>(options.max_queued_tokens, INT64_MAX / 2));
   }
   if (options.max_pending_bytes != 0) engine.max_pending_bytes = options.max_pending_bytes;
+  engine.hold_ns = options.hold_us * 1000;
   engine.manual = options.manual;
   engine.refuse_late = options.refuse_late;
   if (!options.host.cpu_ids.empty()) engine.cpu_id = options.host.cpu_ids[0];
@@ -166,6 +193,16 @@ absl::StatusOr<std::unique_ptr<Engine>> OpenEngine(const std::shared_ptr<const L
   LLM_ASSIGN_OR_RETURN(parts.scheduler, MakeScheduler(plan, weights.config, options));
   Allocator* allocator = &foundation->allocator;
   parts.memory_bytes = [allocator] { return uint64_t{allocator->allocated_bytes()}; };
+  parts.allocator = allocator;
+  parts.kv = MakeKvIdentity(plan, weights, model->float_activations(), *parts.runner);
+  if (!options.spill.folder.empty()) {
+    SpillOptions spill = options.spill;
+    if (spill.max_bytes == 0) spill.max_bytes = kSpillBytes;
+    LLM_ASSIGN_OR_RETURN(parts.spill,
+                         SpillTier::Create(spill, parts.kv.shape, parts.runner.get(),
+                                           std::make_shared<SteadyClock>(), options.logger));
+  }
+  parts.model_id = [source = model.get()] { return source->Identity(); };
   parts.kv_bytes = plan.kv_bytes;
   parts.labels.model_name = model->name();
   parts.labels.block_size = plan.runner.block_size;

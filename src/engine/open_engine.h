@@ -31,6 +31,10 @@ struct OpenOptions {
   uint64_t max_queued_tokens = 0;
   uint64_t max_memory_bytes = 0;
   uint64_t max_pending_bytes = 0;
+  SpillOptions spill;
+  int64_t hold_us = 0;
+  int64_t max_long_requests = 0;
+  int64_t long_request_tokens = 0;
   bool manual = false;
   int64_t spin_us = 0;
   Logger logger;

@@ -19,6 +19,7 @@ namespace llm {
 class EmbedSink;
 class ScoreSink;
 struct PinTicket;
+struct PrefixTransfer;
 
 enum class PromptKind { kNone, kText, kChat, kIds };
 
@@ -57,6 +58,8 @@ struct RequestSpec {
   std::shared_ptr<ScoreSink> score;
   std::shared_ptr<EmbedSink> embed;
   std::shared_ptr<PinTicket> pin;
+  std::shared_ptr<PrefixTransfer>
+      transfer;  // likewise, saved or restored; restored ones may be pinned
 };
 
 // A text that is computed and not continued.

@@ -60,7 +60,7 @@ absl::Status Engine::CheckMayWait(absl::string_view call) const {
 
 absl::Status Engine::SubmitAndWait(RequestSpec* spec, uint64_t* id) {
   spec->max_new_tokens = 1;  // the place behind the text, which nothing is written to
-  spec->use_prefix_cache = spec->pin != nullptr;
+  spec->use_prefix_cache = spec->pin != nullptr || spec->transfer != nullptr;
   spec->queue = std::make_shared<CompletionQueue>(options_.manual);
   LLM_RETURN_IF_ERROR(Submit(*spec, id));
   try {

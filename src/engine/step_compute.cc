@@ -161,6 +161,7 @@ void StepLoop::Commit(StepPlan* plan) {
   CommitScores(chunks_);
   CommitEmbeddings(chunks_);
   CommitPins(chunks_);
+  CommitTransfers(chunks_);
   const int64_t now_ns = clock_->NowNs();
   for (const ScheduledChunk& chunk : chunks_) AddStepTime(RequestOf(chunk.sequence), now_ns);
 }

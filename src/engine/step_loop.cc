@@ -71,7 +71,7 @@ bool StepLoop::RunStepOrThrow() {
       HandleFailedStep(plan, status);
     }
     counters_.step_ns_total += static_cast<uint64_t>(laps_.End(StepPart::kCommit) - start_ns);
-  } else if (HasRunnable()) {
+  } else if (held_until_ns_ == 0 && HasRunnable()) {
     Fail(absl::InternalError("the scheduler has requests but plans nothing"));
     return true;
   }
@@ -81,7 +81,9 @@ bool StepLoop::RunStepOrThrow() {
 
 bool StepLoop::AdmitAndSchedule(StepPlan* plan) {
   const bool worked = Admit();
+  held_until_ns_ = HoldUntilNs();
   laps_.End(StepPart::kAdmit);
+  if (held_until_ns_ != 0) return worked;
   *plan = Schedule();
   laps_.End(StepPart::kSchedule);
   return worked;
@@ -107,6 +109,7 @@ bool StepLoop::Admit() {
   // After the drain: who submitted after asking for the flush finds the cache empty.
   const bool flushed = flush_requested_.exchange(false);
   if (flushed) scheduler_->FlushPrefixCache();
+  if (flushed && options_.spill != nullptr) options_.spill->Clear();
   TakeIncoming();
   const bool arrived = active_.size() > num_before;
   bool ended = false;
@@ -125,6 +128,7 @@ bool StepLoop::Admit() {
 }
 
 void StepLoop::AdmitOne(ActiveRequest* request) {
+  if (request->transfer != nullptr && request->transfer->restore) return RestorePrefix(request);
   try {
     request->status = SequenceStatus::kWaiting;
     scheduler_->Add(request);
@@ -160,6 +164,7 @@ StepPlan StepLoop::Schedule() {
   const StepLimit limit = {.max_tokens = std::max(1, options_.max_step_tokens >> num_failures_),
                            .step_ns = options_.step_ns,
                            .cost = &cost_};
+  ReturnSpilled(limit);
   StepPlan plan = Plan(limit);
   // A plan that only preempted is empty; with what that freed, the next one is not.
   if (plan.chunks.empty() && HasRunnable()) plan = Plan(limit);
@@ -202,6 +207,7 @@ int64_t StepLoop::NextDeadlineNs() const {
 void StepLoop::PublishCounters() {
   counters_.cost = cost_.coefficients();
   counters_.cost_error = cost_.error();
+  if (options_.spill != nullptr) counters_.spill = options_.spill->counters();
   counters_.paused_current = 0;
   counters_.event_bytes_current = 0;
   for (const auto& request : active_) {

@@ -20,6 +20,7 @@
 #include "src/engine/prefix_pins.h"
 #include "src/engine/request_queue.h"
 #include "src/engine/session_hints.h"
+#include "src/engine/spill_tier.h"
 #include "src/engine/step_log.h"
 #include "src/runner/runner.h"
 #include "src/sampling/row_adjuster.h"
@@ -31,11 +32,15 @@ namespace llm {
 struct StepLoopOptions {
   int32_t max_step_tokens = 64;
   int64_t step_ns = 0;  // as StepLimit::step_ns
+  // How long after its arrival at an idle engine a request may be held, so that others share its
+  // first step; 0: not at all.
+  int64_t hold_ns = 0;
   int32_t vocab_size = 0;
   int32_t hidden_size = 0;
   size_t max_pending_bytes = size_t{1} << 20;
   ByteModel bytes;
   bool refuse_late = true;                // as of EngineOptions
+  SpillTier* spill = nullptr;             // null: evicted blocks are gone
   const HookFault* hook_fault = nullptr;  // of the host's hooks; may be null
   const Clock* device_clock = nullptr;    // that steps are measured on; null: the steady clock
 };
@@ -59,6 +64,8 @@ class StepLoop {
 
   // The earliest deadline of an open request on the engine's clock; 0: none.
   int64_t NextDeadlineNs() const;
+  // Until when the requests at hand are held for others; 0: they are not.
+  int64_t held_until_ns() const { return healthy() ? held_until_ns_ : 0; }
   bool healthy() const { return healthy_.load(); }
 
   struct Counters {
@@ -94,10 +101,13 @@ class StepLoop {
   // It waits without a token, and even alone could not get one before its deadline.
   bool IsHopeless(ActiveRequest* request, int64_t now_ns) const;
 
+  int64_t HoldUntilNs() const;  // step_hold.cc
   StepPlan Schedule();
   StepPlan Plan(const StepLimit& limit);
   bool HasRunnable() const;
   void PublishCounters();
+
+  void ReturnSpilled(const StepLimit& limit);  // step_spill.cc
 
   // step_compute.cc
   absl::Status Compute(const StepPlan& plan);
@@ -117,6 +127,9 @@ class StepLoop {
   absl::Status AddScores(ActiveRequest* request, const ScheduledChunk& chunk, size_t row);
   void CommitPins(const std::vector<ScheduledChunk>& chunks);  // step_pin.cc
   absl::Status PinPrefix(const ActiveRequest& request);
+  void CommitTransfers(const std::vector<ScheduledChunk>& chunks);  // step_transfer.cc
+  void CopyOut(const ActiveRequest& request);
+  void RestorePrefix(ActiveRequest* request);
   void StageToken(ActiveRequest* request, const SampledToken& token);
   void CountPlan(const StepPlan& plan);
   void CountStep(const StepPlan& plan);
@@ -183,6 +196,7 @@ class StepLoop {
   std::vector<SampledRow> rows_;         // of this step
   std::vector<ScheduledChunk> chunks_;   // of this step, failed rows included
   std::vector<ActiveRequest*> touched_;  // of this step: got a token, or told their prompt
+  int64_t held_until_ns_ = 0;            // 0: nobody is held
   int num_failures_ = 0;                 // failed steps in a row
   int32_t last_step_tokens_ = 0;
   size_t last_step_sequences_ = 0;

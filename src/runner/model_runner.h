@@ -30,6 +30,14 @@ class ModelRunner : public Runner {
   // was changed then.
   absl::StatusOr<StepLogits> Execute(const StepPlan& plan) override;
 
+  size_t block_bytes(int group) const override { return kv_cache_->block_bytes(group); }
+  void ReadBlock(int group, BlockId block, std::byte* out) const override {
+    kv_cache_->ReadBlock(group, block, out);
+  }
+  void WriteBlock(int group, BlockId block, const std::byte* from) override {
+    kv_cache_->WriteBlock(group, block, from);
+  }
+
   void SetTrace(TraceRecorder* trace, const Clock* clock) override {
     stream_.pool->SetTrace(trace, clock);
   }

@@ -1,6 +1,7 @@
 // Executes step plans. The engine knows only this interface, so its tests run with a scripted one.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "absl/status/statusor.h"
@@ -33,6 +34,11 @@ class Runner {
   // later step reads has changed, except the contents of slots that the plan itself owns. REQUIRES:
   // plan.num_tokens <= the configured step tokens.
   virtual absl::StatusOr<StepLogits> Execute(const StepPlan& plan) = 0;
+  // The contents of a block in all layers of its group: so many bytes, 0: they are not shown.
+  virtual size_t block_bytes(int /*group*/) const { return 0; }
+  // Between steps. REQUIRES: block_bytes is not 0; to write, that nothing reads the block.
+  virtual void ReadBlock(int /*group*/, BlockId /*block*/, std::byte* /*out*/) const {}
+  virtual void WriteBlock(int /*group*/, BlockId /*block*/, const std::byte* /*from*/) {}
   // Before the first Execute: the ops of a step go to `trace` while it is on.
   virtual void SetTrace(TraceRecorder* /*trace*/, const Clock* /*clock*/) {}
 };

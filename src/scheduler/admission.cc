@@ -36,22 +36,39 @@ absl::Status SchedulerImpl::CheckFits(int64_t num_prompt_tokens, int64_t max_new
   return absl::OkStatus();
 }
 
-// Whether the first that waits would be admitted, with budget left.
+// Whoever is held back stands before all that pass it: once a long one ends, none of them takes the
+// blocks that it needs.
+bool SchedulerImpl::HeldBack(const Sequence& sequence) const {
+  if (!IsLong(sequence)) return false;
+  const auto running = std::count_if(running_.begin(), running_.end(),
+                                     [this](const Sequence* one) { return IsLong(*one); });
+  return running >= options_.max_long_sequences;
+}
+
+// Whether the first that waits, and is not held back, would be admitted, with budget left.
 bool SchedulerImpl::NextMayStart(const Step& step) {
-  if (waiting_.empty() || FreeLogitRows(step.plan) < 1 ||
+  if (FreeLogitRows(step.plan) < 1 ||
       running_.size() >= static_cast<size_t>(options_.max_sequences)) {
     return false;
   }
-  const Sequence& next = *waiting_.front();
+  const auto first =
+      std::find_if(waiting_.begin(), waiting_.end(),
+                   [this](const Sequence* sequence) { return !HeldBack(*sequence); });
+  if (first == waiting_.end()) return false;
+  const Sequence& next = **first;
   const Start start = FindStart(next);
   return !start.waits && MayAdmit(next, start, step.limit.max_tokens);
 }
 
 void SchedulerImpl::AdmitWaiting(Step* step) {
-  size_t next = 0;  // those before it wait for a running sibling
+  size_t next = 0;  // those before it wait for a running sibling, or for a long one to end
   while (next < waiting_.size() && step->budget() > 0 && FreeLogitRows(step->plan) > 0 &&
          running_.size() < static_cast<size_t>(options_.max_sequences)) {
     Sequence* sequence = waiting_[next];
+    if (HeldBack(*sequence)) {
+      ++next;
+      continue;
+    }
     if (!HasTime(*sequence, *step)) return;
     const Start start = FindStart(*sequence);
     if (start.waits) {

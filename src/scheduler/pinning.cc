@@ -41,18 +41,27 @@ absl::StatusOr<int32_t> SchedulerImpl::PinnableTokens(int64_t num_tokens) const 
 
 absl::Status SchedulerImpl::PinPrefix(const Sequence& sequence, uint64_t pin_id) {
   LLM_DCHECK(sequence.num_computed_tokens == sequence.num_tokens());
-  if (pins_.size() == kMaxPins) {
-    return absl::ResourceExhaustedError(absl::StrCat("prefix: ", kMaxPins, " pins are held"));
-  }
   if (sequence.prefix_node == kNoPrefixNode ||
       blocks_.NumTokens(sequence.prefix_node) != sequence.num_tokens()) {
-    return absl::ResourceExhaustedError("prefix: the prefix cache has no room for its blocks");
+    return NoPrefixRoom();
+  }
+  return PinNode(sequence.prefix_node, sequence.block_tables, pin_id);
+}
+
+absl::Status SchedulerImpl::NoPrefixRoom() {
+  return absl::ResourceExhaustedError("prefix: the prefix cache has no room for its blocks");
+}
+
+absl::Status SchedulerImpl::PinNode(PrefixNodeId node, const std::vector<BlockTable>& tables,
+                                    uint64_t pin_id) {
+  if (pins_.size() == kMaxPins) {
+    return absl::ResourceExhaustedError(absl::StrCat("prefix: ", kMaxPins, " pins are held"));
   }
   std::vector<int64_t> max_pinned;
   max_pinned.reserve(static_cast<size_t>(blocks_.num_groups()));
   for (int g = 0; g < blocks_.num_groups(); ++g) max_pinned.push_back(MaxPinnedBlocks(g));
-  absl::Status status = blocks_.Pin(sequence.prefix_node, sequence.block_tables, max_pinned);
-  if (status.ok()) pins_.push_back({pin_id, sequence.prefix_node});
+  absl::Status status = blocks_.Pin(node, tables, max_pinned);
+  if (status.ok()) pins_.push_back({pin_id, node});
   return status;
 }
 

@@ -22,6 +22,7 @@ bool SchedulerImpl::MakeRoom(Sequence* sequence, Step* step) {
 // never preempted, and so always runs to its end.
 Sequence* SchedulerImpl::PickVictim(const Sequence& needy) const {
   Sequence* victim = running_.back();
+  if (options_.victims == VictimPolicy::kNewest) return victim;
   for (size_t i = running_.size(); i-- > 0 && running_[i] != &needy;) {
     if (running_[i]->num_computed_tokens < victim->num_computed_tokens) victim = running_[i];
   }

@@ -6,8 +6,11 @@
 #include <memory>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "src/cache/eviction_listener.h"
 #include "src/cache/eviction_order.h"
 #include "src/cache/kv_groups.h"
 #include "src/scheduler/forecast.h"
@@ -35,6 +38,12 @@ enum class SchedulingPolicy : int32_t {
 inline constexpr int64_t kPriorityStepNs = 10'000'000'000;
 inline constexpr int64_t kNoDeadlineNs = 10'000'000'000;
 
+// Who gives up its blocks when they run out, of those less important than the one that needs them.
+enum class VictimPolicy : int32_t {
+  kLeastWork = 0,  // who loses the fewest computed tokens
+  kNewest = 1,     // the least important: to compare with
+};
+
 struct SchedulerOptions {
   int32_t max_sequences = 64;      // running at once
   int32_t max_context_tokens = 0;  // prompt + generated of one sequence
@@ -44,6 +53,11 @@ struct SchedulerOptions {
   std::vector<int> num_blocks;  // [groups]
   SchedulingPolicy policy = SchedulingPolicy::kFcfs;
   AdmissionPolicy admission = AdmissionPolicy::kPredict;
+  VictimPolicy victims = VictimPolicy::kLeastWork;
+  // Of the running sequences, so many may know long_tokens tokens or more; others wait, and shorter
+  // ones behind them pass. 0: all of them.
+  int32_t max_long_sequences = 0;
+  int32_t long_tokens = 0;
   bool prefix_cache = true;
   uint64_t hash_key[2] = {0, 0};  // keys the prefix hashes, drawn per process
 };
@@ -130,6 +144,21 @@ class Scheduler {
   virtual absl::Status PinPrefix(const Sequence& sequence, uint64_t pin_id) = 0;
   // Its blocks are cached ones again. Nothing for an id that names no pin.
   virtual void UnpinPrefix(uint64_t pin_id) = 0;
+
+  // Writes the contents of block `index` of a prefix. False: they cannot be had.
+  using FillBlock = absl::FunctionRef<bool(int32_t index, int group, BlockId block)>;
+  // Makes `tokens`, whole blocks, findable for requests of `request`'s salt and variant: `fill` is
+  // asked for each block that is not cached and that such a request would read. They are cached,
+  // most recent, or pinned unless pin_id is 0. RESOURCE_EXHAUSTED: too many blocks are in use, or
+  // as PinPrefix; DATA_LOSS: `fill` failed, and nothing it wrote can be found. Between plans.
+  virtual absl::Status AdoptPrefix(const Request& request, absl::Span<const int32_t> tokens,
+                                   FillBlock fill, uint64_t pin_id) = 0;
+
+  // For a second tier: who is told of evicted blocks (null: nobody), where a prefix lies, and the
+  // first `most` that wait, in order; none when the first may not start now.
+  virtual void SetEvictionListener(EvictionListener* listener) = 0;
+  virtual PrefixPlace PlaceOf(const Sequence& sequence) const = 0;
+  virtual std::vector<Sequence*> NextToStart(const StepLimit& limit, size_t most) = 0;
 
   virtual SchedulerCounters counters() const = 0;
   // Running and waiting sequences in scheduling order.

@@ -34,6 +34,14 @@ class SchedulerImpl : public Scheduler {
   absl::StatusOr<int32_t> PinnableTokens(int64_t num_tokens) const override;
   absl::Status PinPrefix(const Sequence& sequence, uint64_t pin_id) override;
   void UnpinPrefix(uint64_t pin_id) override;
+  // adoption.cc
+  absl::Status AdoptPrefix(const Request& request, absl::Span<const int32_t> tokens, FillBlock fill,
+                           uint64_t pin_id) override;
+  void SetEvictionListener(EvictionListener* listener) override {
+    blocks_.set_eviction_listener(listener);
+  }
+  PrefixPlace PlaceOf(const Sequence& sequence) const override;
+  std::vector<Sequence*> NextToStart(const StepLimit& limit, size_t most) override;
   // forecast.cc
   FirstTokenForecast Forecast(const ForecastQuery& query) const override;
   // commit.cc
@@ -48,7 +56,7 @@ class SchedulerImpl : public Scheduler {
   // Tokens that a step computes of a prefill at least: no target may stop it altogether. Enough to
   // fill the kernels' tiles, where a target asks for short steps, and to be worth reading the
   // weights where none does.
-  static constexpr int32_t kLeastUnderTarget = 16;
+  static constexpr int32_t kLeastUnderTarget = 8;
   static constexpr int32_t kLeastTokens = 64;
   using Queue = std::vector<Sequence*>;  // most important first
 
@@ -101,6 +109,11 @@ class SchedulerImpl : public Scheduler {
   // admission.cc
   void AdmitWaiting(Step* step);
   bool NextMayStart(const Step& step);
+  bool IsLong(const Sequence& sequence) const {
+    return options_.max_long_sequences > 0 && sequence.num_tokens() >= options_.long_tokens;
+  }
+  // Whether it waits for a long one to end.
+  bool HeldBack(const Sequence& sequence) const;
   bool MayAdmit(const Sequence& sequence, const Start& start, int32_t max_step_tokens);
   int64_t OutstandingBlocks(int group, int32_t max_step_tokens) const;
   PrefixMatch MatchPrefix(const Sequence& sequence) const;
@@ -145,7 +158,12 @@ class SchedulerImpl : public Scheduler {
   int32_t LengthInTime(const Sequence& sequence, const Step& step, int32_t most) const;
   int32_t TokensInTime(const Sequence& sequence, const Step& step, int32_t most) const;
 
-  int64_t MaxPinnedBlocks(int group) const;  // pinning.cc
+  // pinning.cc
+  int64_t MaxPinnedBlocks(int group) const;
+  absl::Status PinNode(PrefixNodeId node, const std::vector<BlockTable>& tables, uint64_t pin_id);
+  static absl::Status NoPrefixRoom();
+
+  absl::Status CheckAdoption(int32_t num_tokens, int32_t matched_blocks) const;  // adoption.cc
 
   // preemption.cc
   bool MakeRoom(Sequence* sequence, Step* step);

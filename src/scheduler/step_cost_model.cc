@@ -12,7 +12,9 @@ constexpr int kStepsBetweenFits = 16;
 constexpr double kSurprise = 0.05;  // relative error that asks for a new fit
 constexpr double kExact = 1e-3;     // residuals below need no weighing
 constexpr int kReweightings = 3;
-constexpr int kSweeps = 60;  // of coordinate descent: five unknowns settle in far fewer
+constexpr double kCautionQuantile = 0.9;
+constexpr double kMostCaution = 1.3;  // a machine that slips further is not to be predicted
+constexpr int kSweeps = 60;           // of coordinate descent: five unknowns settle in far fewer
 
 // What steps of one kind cannot tell apart goes to the first of these terms that takes it: equal
 // prefills into tokens (or a chunk many times as long would look free), decodes alone into what is
@@ -100,7 +102,19 @@ void StepCostModel::Note(const StepWork& work, int64_t step_ns) {
 
 void StepCostModel::NoteError(const StepWork& work, double step_ns) {
   const bool predictable = work.prefill_tokens > 0 ? fitted() : !decodes_.values().empty();
-  if (predictable) errors_.Add(std::abs(PredictNs(work) - step_ns) / step_ns);
+  if (!predictable) return;
+  const double predicted_ns = PredictNs(work);
+  errors_.Add(std::abs(predicted_ns - step_ns) / step_ns);
+  if (work.prefill_tokens > 0 && predicted_ns > 0) NoteSlip(step_ns / predicted_ns);
+}
+
+void StepCostModel::NoteSlip(double ratio) {
+  slips_.Add(ratio);
+  std::array<double, kSlips> sorted;
+  const absl::Span<const double> slips = slips_.values();
+  std::copy(slips.begin(), slips.end(), sorted.begin());
+  const double high = Quantile(absl::MakeSpan(sorted.data(), slips.size()), kCautionQuantile);
+  caution_ = std::clamp(high, 1.0, kMostCaution);
 }
 
 // Huber's weights: 1 within three times the median residual, then falling as its reciprocal.

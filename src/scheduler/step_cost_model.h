@@ -37,6 +37,9 @@ class StepCostModel {
   // The largest prefill among the steps that it was fitted to: far beyond, it is a guess.
   double most_prefill_tokens() const { return most_prefill_tokens_; }
   double PredictNs(const StepWork& work) const { return coefficients_.PredictNs(work); }
+  // What nine in ten steps with a prefill should stay within, by how the last ones took longer than
+  // predicted: noise, and what no term says.
+  double CautiousNs(const StepWork& work) const { return caution_ * PredictNs(work); }
   const Coefficients& coefficients() const { return coefficients_; }
 
   // Of |predicted - taken| / taken over the last steps, each predicted before it was noted.
@@ -50,6 +53,7 @@ class StepCostModel {
   static constexpr size_t kTerms = 5;
   static constexpr size_t kSamplesOfAKind = 64;
   static constexpr size_t kErrors = 128;
+  static constexpr size_t kSlips = 32;
   using Terms = std::array<double, kTerms>;
   struct Sample {
     Terms terms;  // divided by the step's time: the fit wants 1
@@ -77,6 +81,7 @@ class StepCostModel {
 
   static Terms TermsOf(const StepWork& work);
   void NoteError(const StepWork& work, double step_ns);
+  void NoteSlip(double ratio);
   void Fit();
   void Weigh(const Terms& beta, Weights* weights) const;
   void SumError();
@@ -84,10 +89,12 @@ class StepCostModel {
   Samples decodes_;
   Samples prefills_;
   Ring<double, kErrors> errors_;
+  Ring<double, kSlips> slips_;  // taken / predicted of the last steps with a prefill
   bool warm_ = false;
   int steps_since_fit_ = 0;
   double most_prefill_tokens_ = 0;
   Coefficients coefficients_;
+  double caution_ = 1;
   Error error_;
 };
 

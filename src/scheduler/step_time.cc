@@ -10,8 +10,8 @@ namespace {
 constexpr double kTrusted = 4;
 
 struct TimeBound {
-  int64_t ns = 0;  // 0: none
-  bool by_target = false;
+  int64_t ns = 0;          // 0: none
+  bool by_target = false;  // somebody waits for the step: few may take longer
 };
 
 // A step's time is the gap between two tokens of each decode in it.
@@ -22,8 +22,8 @@ TimeBound BoundOf(const StepLimit& limit, const StepPlan& plan) {
   for (const ScheduledChunk& chunk : plan.chunks) {
     const int64_t target_ns = chunk.sequence->request.token_gap_target_ns;
     if (target_ns == 0 || chunk.sequence->num_generated_tokens() == 0) continue;
-    if (bound.ns != 0 && bound.ns <= target_ns) continue;
-    bound = {.ns = target_ns, .by_target = true};
+    bound.ns = bound.ns == 0 ? target_ns : std::min(bound.ns, target_ns);
+    bound.by_target = true;
   }
   return bound;
 }
@@ -50,7 +50,9 @@ int32_t SchedulerImpl::TokensInTime(const Sequence& sequence, const Step& step,
   while (fits + 1 < too_many) {
     const int32_t middle = fits + (too_many - fits) / 2;
     const StepWork chunk = windows_.Chunk(sequence.num_computed_tokens, middle);
-    const bool in_time = cost.PredictNs(planned + chunk) <= static_cast<double>(bound.ns);
+    const StepWork work = planned + chunk;
+    const double step_ns = bound.by_target ? cost.CautiousNs(work) : cost.PredictNs(work);
+    const bool in_time = step_ns <= static_cast<double>(bound.ns);
     (in_time ? fits : too_many) = middle;
   }
   return fits;

@@ -62,6 +62,21 @@ EngineHarness::EngineHarness(const HarnessOptions& options)
   auto runner = std::make_unique<ScriptedRunner>(options.scheduler, kFakeVocab, clock_);
   runner_ = runner.get();
   runner_->end_id = kFakeEnd;
+  parts.kv.numerics_id = "scripted";
+  parts.kv.kv_dtype = "u64";
+  parts.kv.shape.block_size = options.scheduler.block_size;
+  for (size_t g = 0; g < options.scheduler.groups.size(); ++g) {
+    parts.kv.shape.groups.push_back({.window = options.scheduler.groups[g].window,
+                                     .num_layers = 1,
+                                     .block_bytes = runner->block_bytes(static_cast<int>(g))});
+  }
+  if (!options.spill.folder.empty()) {
+    absl::StatusOr<std::unique_ptr<SpillTier>> spill =
+        SpillTier::Create(options.spill, parts.kv.shape, runner.get(), clock_, Logger());
+    EXPECT_TRUE(spill.ok()) << spill.status();
+    parts.spill = *std::move(spill);
+    spill_ = parts.spill.get();
+  }
   parts.runner = std::move(runner);
   absl::StatusOr<std::unique_ptr<Scheduler>> scheduler = Scheduler::Create(options.scheduler);
   EXPECT_TRUE(scheduler.ok()) << scheduler.status();
@@ -168,7 +183,10 @@ Received RunAlone(const HarnessOptions& options, const RequestSpec& spec) {
   HarnessOptions alone = options;
   alone.scheduler.prefix_cache = false;
   alone.scheduler.policy = SchedulingPolicy::kFcfs;
+  alone.scheduler.max_long_sequences = 0;
   alone.engine.max_step_tokens = options.scheduler.max_context_tokens;
+  alone.engine.hold_ns = 0;
+  alone.spill = SpillOptions();
   for (int& blocks : alone.scheduler.num_blocks) {
     blocks =
         std::max(blocks, options.scheduler.max_context_tokens / options.scheduler.block_size + 1);

@@ -30,6 +30,7 @@ struct HarnessOptions {
   SchedulerOptions scheduler;
   std::shared_ptr<ManualClock> clock;  // null: a new one
   ByteModel bytes;                     // what a step moves
+  SpillOptions spill;
   HarnessOptions();
 };
 
@@ -63,6 +64,7 @@ class EngineHarness {
   Engine& engine() { return *engine_; }
   ScriptedRunner& runner() { return *runner_; }
   ManualClock& clock() { return *clock_; }
+  SpillTier& spill() { return *spill_; }
   const FakeTokenizer& tokenizer() const { return *tokenizer_; }
 
   // A spec of a text prompt, greedy, that never meets the end token.
@@ -87,6 +89,7 @@ class EngineHarness {
   std::shared_ptr<ManualClock> clock_;
   std::unique_ptr<FakeTokenizer> tokenizer_;
   ScriptedRunner* runner_ = nullptr;
+  SpillTier* spill_ = nullptr;  // null: none
   std::unique_ptr<Engine> engine_;
   std::map<uint64_t, Received> received_;
   std::map<std::pair<uint64_t, uint32_t>, Received> choices_;

@@ -34,7 +34,16 @@ HarnessOptions RandomOptions(Random* random) {
   }
   options.engine.max_step_tokens = Uniform(random, 1, 40);
   if (Uniform(random, 0, 3) == 0) options.engine.max_pending_bytes = 40;
-  if (Uniform(random, 0, 1) == 0) options.clock = std::make_shared<TickingClock>();
+  if (Uniform(random, 0, 1) == 0) {
+    options.clock = std::make_shared<TickingClock>();
+    options.engine.hold_ns = Uniform(random, 0, 1) * Uniform(random, 1, 100);
+  }
+  options.scheduler.max_long_sequences = Uniform(random, 0, 2);
+  options.scheduler.long_tokens = Uniform(random, 1, 60);
+  if (Uniform(random, 0, 2) == 0) {
+    options.spill.folder = testing::TempDir();
+    options.spill.max_bytes = static_cast<uint64_t>(Uniform(random, 128, 8192));
+  }
   return options;
 }
 
@@ -128,6 +137,24 @@ void RandomPin(Random* random, EngineHarness* harness, std::vector<uint64_t>* pi
   if (pin.ok()) pins->push_back(*pin);
 }
 
+// A prefix is copied out, and into the engine again after whatever a flush leaves of it.
+void RandomTransfer(Random* random, EngineHarness* harness) {
+  const std::string prompt = RandomPrompt(random);
+  RequestSpec spec;
+  spec.prompt_kind = PromptKind::kText;
+  spec.text = prompt;
+  const auto image = harness->engine().ReadPrefix(spec);
+  harness->CheckInvariants();
+  if (!image.ok()) return;
+  if (Uniform(random, 0, 1) == 0) {
+    EXPECT_TRUE(harness->engine().FlushCache().ok());
+  }
+  harness->engine()
+      .RestorePrefix(std::const_pointer_cast<KvImage>(*image), "", /*pin=*/false)
+      .IgnoreError();
+  harness->CheckInvariants();
+}
+
 void RunWorkload(uint64_t seed) {
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   Random random(seed);
@@ -155,6 +182,7 @@ void RunWorkload(uint64_t seed) {
       EXPECT_TRUE(harness.engine().HintSession(session_id, hint).ok());
     }
     if (Uniform(&random, 0, 4) == 0) RandomPin(&random, &harness, &pins);
+    if (Uniform(&random, 0, 4) == 0) RandomTransfer(&random, &harness);
     if (Uniform(&random, 0, 1) == 0) harness.Poll(static_cast<size_t>(Uniform(&random, 1, 4)));
   }
   harness.Poll();

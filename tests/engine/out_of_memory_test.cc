@@ -101,6 +101,65 @@ TEST(OutOfMemoryTest, ACloseWithAnArrivalLeftOverEndsThoseBehindItToo) {
   }
 }
 
+// The right answer afterwards shows that no half-filled block is found.
+TEST(OutOfMemoryTest, ARestoreThatFailsLeavesEngineAndAnswersAsTheyWere) {
+  const std::string prefix(30, 'p');
+  const HarnessOptions options;
+  const RequestSpec spec = EngineHarness(options).Spec(prefix, 6);
+  const std::vector<int32_t> answer = RunAlone(options, spec).ids;
+  bool survived = false;
+  for (int allocation = 0; !survived && !testing::Test::HasFailure(); ++allocation) {
+    ASSERT_LT(allocation, 500);
+    EngineHarness harness(options);
+    const auto image = harness.engine().ReadPrefix(spec);
+    ASSERT_TRUE(image.ok()) << image.status();
+    ASSERT_TRUE(harness.engine().FlushCache().ok());
+    harness.RunAll();
+    FailAllocations(allocation, 1);
+    try {
+      (void)harness.engine().RestorePrefix(std::const_pointer_cast<KvImage>(*image), "", false);
+    } catch (const std::bad_alloc&) {
+      // The boundary of the C ABI makes a status of it.
+    }
+    survived = StopFailing();
+    harness.CheckInvariants();
+    const uint64_t id = harness.Submit(spec);
+    harness.RunAll();
+    EXPECT_EQ(harness.Of(id).ids, answer) << "allocation " << allocation;
+  }
+}
+
+TEST(OutOfMemoryTest, AReturnFromTheSecondTierThatFailsChangesNoAnswer) {
+  HarnessOptions options;
+  options.scheduler.num_blocks = {20};
+  options.scheduler.max_context_tokens = options.engine.max_context_tokens = 80;
+  options.spill = {testing::TempDir(), 1 << 16};
+  const std::string first(50, 'p'), second(60, 'q');
+  const std::vector<int32_t> answer = RunAlone(options, EngineHarness(options).Spec(first, 6)).ids;
+  bool survived = false;
+  for (int allocation = 0; !survived && !testing::Test::HasFailure(); ++allocation) {
+    ASSERT_LT(allocation, 500);
+    EngineHarness harness(options);
+    for (const std::string* text : {&first, &second}) {
+      harness.Submit(harness.Spec(*text, 4));
+      harness.RunAll();
+    }
+    const uint64_t id = harness.Submit(harness.Spec(first, 6));
+    FailAllocations(allocation, 1);
+    for (int i = 0; i < 100; ++i) {
+      const absl::StatusOr<bool> worked = harness.engine().Step();
+      if (!worked.ok() || !*worked) break;
+    }
+    survived = StopFailing();
+    harness.Poll();
+    harness.CheckInvariants();
+    EXPECT_EQ(harness.Of(id).num_finished, 1);
+    if (harness.Of(id).reason == FinishReason::kLength) {
+      EXPECT_EQ(harness.Of(id).ids, answer) << "allocation " << allocation;
+    }
+  }
+}
+
 TEST(OutOfMemoryTest, AndAlsoWhenMemoryStaysAway) {
   int allocation = 0;
   while (!RunWithFailure(allocation, 1000) && !testing::Test::HasFailure()) ++allocation;

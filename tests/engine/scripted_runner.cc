@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 namespace llm {
@@ -23,6 +24,20 @@ ScriptedRunner::ScriptedRunner(const SchedulerOptions& options, int32_t vocab_si
   for (const int blocks : options.num_blocks) {
     slots_.emplace_back(static_cast<size_t>(blocks * options.block_size), 0xdead);
   }
+}
+
+size_t ScriptedRunner::block_bytes(int /*group*/) const {
+  return static_cast<size_t>(options_.block_size) * sizeof(uint64_t);
+}
+
+void ScriptedRunner::ReadBlock(int group, BlockId block, std::byte* out) const {
+  const uint64_t* slots = slots_[static_cast<size_t>(group)].data();
+  std::memcpy(out, slots + block * options_.block_size, block_bytes(group));
+}
+
+void ScriptedRunner::WriteBlock(int group, BlockId block, const std::byte* from) {
+  uint64_t* slots = slots_[static_cast<size_t>(group)].data();
+  std::memcpy(slots + block * options_.block_size, from, block_bytes(group));
 }
 
 uint64_t* ScriptedRunner::Slot(size_t group, const Sequence& sequence, int32_t position) {

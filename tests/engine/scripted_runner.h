@@ -23,6 +23,9 @@ class ScriptedRunner : public Runner {
                  std::shared_ptr<ManualClock> clock);
 
   absl::StatusOr<StepLogits> Execute(const StepPlan& plan) override;
+  size_t block_bytes(int group) const override;
+  void ReadBlock(int group, BlockId block, std::byte* out) const override;
+  void WriteBlock(int group, BlockId block, const std::byte* from) override;
 
   // Called at the start of each step with its number, from 0; may fail the step, throw, or block.
   std::function<absl::Status(int step, const StepPlan& plan)> before;

@@ -54,7 +54,8 @@ std::vector<Lengths> ReadLengths() {
 class Replay {
  public:
   // `oracle`: each request says how long its output will be.
-  Replay(const std::vector<Lengths>& lengths, AdmissionPolicy admission, bool oracle)
+  Replay(const std::vector<Lengths>& lengths, AdmissionPolicy admission, bool oracle,
+         VictimPolicy victims)
       : lengths_(lengths), oracle_(oracle) {
     double mean = 0;
     for (const Lengths& one : lengths) mean += one.prompt + one.output;
@@ -67,6 +68,7 @@ class Replay {
     options.groups = {{0, {}}};
     options.num_blocks = {num_blocks_};
     options.admission = admission;
+    options.victims = victims;
     options.prefix_cache = false;
     scheduler_ = std::move(Scheduler::Create(options)).value();
   }
@@ -155,8 +157,9 @@ class GrowthTraceTest : public testing::Test {
     if (lengths_.empty()) GTEST_SKIP() << "no sharegpt4_turns_lengths.csv beside the checkout";
   }
 
-  Outcome Run(const char* name, AdmissionPolicy admission, bool oracle = false) const {
-    const Outcome outcome = Replay(lengths_, admission, oracle).Run();
+  Outcome Run(const char* name, AdmissionPolicy admission, bool oracle = false,
+              VictimPolicy victims = VictimPolicy::kLeastWork) const {
+    const Outcome outcome = Replay(lengths_, admission, oracle, victims).Run();
     std::printf(
         "%-12s occupancy %.3f, preemptions %.4f a request, recomputed %.4f, waste %.3f, %lld "
         "steps\n",
@@ -192,6 +195,14 @@ TEST_F(GrowthTraceTest, LongOutputsAreForeseenWhereTheGreedyRecompute) {
   EXPECT_LE(predicted.steps, oracle.steps * 101 / 100);
   EXPECT_LT(predicted.preemptions, greedy.preemptions / 5);
   EXPECT_LT(predicted.recomputed, greedy.recomputed / 5);
+}
+
+// Where many are preempted: what the victims had computed is computed again.
+TEST_F(GrowthTraceTest, VictimsThatLoseLeastRecomputeLessThanTheNewest) {
+  for (Lengths& one : lengths_) std::swap(one.prompt, one.output);
+  const Outcome least = Run("least work", AdmissionPolicy::kGreedy);
+  const Outcome newest = Run("newest", AdmissionPolicy::kGreedy, false, VictimPolicy::kNewest);
+  EXPECT_LT(least.recomputed, newest.recomputed);
 }
 
 }  // namespace

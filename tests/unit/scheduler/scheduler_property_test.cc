@@ -73,6 +73,8 @@ class RandomRun {
     }
     options.policy = Below(2) == 0 ? SchedulingPolicy::kFcfs : SchedulingPolicy::kPriority;
     options.prefix_cache = Below(4) != 0;
+    options.max_long_sequences = static_cast<int32_t>(Below(3));
+    options.long_tokens = 1 + static_cast<int32_t>(Below(60));
     options.hash_key[0] = random_();
     return options;
   }

@@ -64,14 +64,36 @@ TEST_F(StepTimeTest, TargetsOfWhoDoesNotDecodeYetDoNotCount) {
   EXPECT_EQ(LengthOf(Step(Limit()), document), 200);
 }
 
-TEST_F(StepTimeTest, ATargetThatCannotBeMetStillLetsSixteenTokensThrough) {
+TEST_F(StepTimeTest, ATargetThatCannotBeMetStillLetsEightTokensThrough) {
   Learn();
   AddDecode(1);
   Sequence* first = Add(200);
   Sequence* second = Add(200, 5000);
   const StepPlan plan = Step(Limit());
-  EXPECT_EQ(LengthOf(plan, first), 16);
+  EXPECT_EQ(LengthOf(plan, first), 8);
   EXPECT_EQ(LengthOf(plan, second), 0) << "one prefill is enough to get ahead";
+}
+
+TEST_F(StepTimeTest, ATargetThatIsTheStepsOwnTimeHoldsAsStrictlyAsAnyOther) {
+  Learn();
+  AddDecode(2 * kMs);
+  Sequence* document = Add(200);
+  EXPECT_EQ(LengthOf(Step(Limit(2 * kMs)), document), 8) << "and not the 64 of a step without one";
+}
+
+TEST_F(StepTimeTest, ChunksShrinkByWhatTheLastPrefillsTookBeyondThePrediction) {
+  Learn();
+  const LayerWindows windows{{{.window = 0, .layers = {}}}};
+  for (int step = 0; step < 64; ++step) {
+    const StepWork work = windows.Chunk(0, 40 + step);
+    cost_.Note(work, static_cast<int64_t>(static_cast<double>(TakenNs(work)) *
+                                          (step % 2 == 0 ? 1.2 : 0.8)));
+  }
+  AddDecode(50 * kMs);
+  Sequence* document = Add(200);
+  const int32_t length = LengthOf(Step(Limit()), document);
+  EXPECT_LE(length, 88) << "1.2 times what the fit says must stay within 50 ms";
+  EXPECT_GE(length, 64);
 }
 
 TEST_F(StepTimeTest, WithoutATargetTheStepsOwnTimeHolds) {

@@ -418,6 +418,11 @@ pub struct llm_engine_options {
     pub sim_costs: *const llm_sim_costs,
     pub refuse_late: u32,
     pub reserved2: u32,
+    pub spill_folder: llm_string,
+    pub spill_bytes: u64,
+    pub hold_us: u32,
+    pub max_long_requests: u32,
+    pub long_request_tokens: u64,
 }
 extern "C" {
     pub fn llm_engine_open(
@@ -692,6 +697,24 @@ extern "C" {
 extern "C" {
     pub fn llm_prefix_unpin(engine: *mut llm_engine, id: llm_pin_id) -> llm_status;
 }
+extern "C" {
+    pub fn llm_prefix_save(
+        engine: *mut llm_engine,
+        prefix: *const llm_prefix,
+        path: *const ::std::os::raw::c_char,
+        path_size: usize,
+    ) -> llm_status;
+}
+extern "C" {
+    pub fn llm_prefix_load(
+        engine: *mut llm_engine,
+        path: *const ::std::os::raw::c_char,
+        path_size: usize,
+        cache_salt: *const llm_string,
+        num_tokens: *mut usize,
+        pin: *mut llm_pin_id,
+    ) -> llm_status;
+}
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct llm_embed_request {
@@ -794,6 +817,12 @@ pub struct llm_metrics_snapshot {
     pub rejected_late_requests_total: u64,
     pub hopeless_requests_total: u64,
     pub clock_ns_current: u64,
+    pub spilled_blocks_total: u64,
+    pub returned_blocks_total: u64,
+    pub spill_written_bytes_total: u64,
+    pub spill_read_bytes_total: u64,
+    pub spill_failed_blocks_total: u64,
+    pub spilled_blocks_current: u64,
 }
 extern "C" {
     pub fn llm_metrics(engine: *const llm_engine, metrics: *mut llm_metrics_snapshot)

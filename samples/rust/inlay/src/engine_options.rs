@@ -1,8 +1,10 @@
 //! How an engine is opened.
-use crate::call::{duration_ns, switch};
+use crate::call::{duration_ns, lend, switch};
 use crate::host::{Host, HostHooks};
 use crate::log::{log_fields, LogLevel, LogSink};
 use inlay_sys as sys;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -78,6 +80,7 @@ pub struct SimCosts {
 #[derive(Clone, Default)]
 pub struct EngineOptions {
     fields: Fields,
+    spill_folder: Option<PathBuf>,
     pub(crate) log: Option<Arc<LogSink>>,
     pub(crate) host: Option<Arc<HostHooks>>,
     sim_costs: Option<Arc<sys::llm_sim_costs>>,
@@ -157,6 +160,14 @@ impl EngineOptions {
         max_memory_bytes: u64 = max_memory_bytes;
         /// Undelivered events of one request, beyond which it pauses.
         max_pending_bytes: u64 = max_pending_bytes;
+        /// The most bytes that the file in [`spill_folder`](Self::spill_folder) takes.
+        spill_bytes: u64 = spill_bytes;
+        /// Microseconds that requests which come to an idle engine wait at most for others to share their first step.
+        hold_us: u32 = hold_us;
+        /// Requests of [`long_request_tokens`](Self::long_request_tokens) that run at once.
+        max_long_requests: u32 = max_long_requests;
+        /// Prompt and output so far that make a request a long one.
+        long_request_tokens: u64 = long_request_tokens;
         /// Whose threads run the steps.
         drive: Drive = drive as u32;
         /// Microseconds that idle workers poll before they park.
@@ -168,6 +179,12 @@ impl EngineOptions {
     /// Where log lines of the engine go, from any thread; default: nowhere. A panic in it is swallowed.
     pub fn log(mut self, log: impl Fn(LogLevel, &str) + Send + Sync + 'static) -> Self {
         self.log = Some(LogSink::new(log));
+        self
+    }
+
+    /// Where evicted blocks of the prefix cache go to a file, to be read back instead of computed; default: nowhere.
+    pub fn spill_folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.spill_folder = Some(folder.into());
         self
     }
 
@@ -185,7 +202,8 @@ impl EngineOptions {
     pub(crate) fn fields(&self) -> sys::llm_engine_options {
         let (log, log_user_data) = log_fields(self.log.as_ref());
         let host = self.host.as_ref().map_or(std::ptr::null(), |host| host.fields());
+        let folder = self.spill_folder.as_ref().map_or(&[][..], |folder| folder.as_os_str().as_bytes());
         let sim_costs = self.sim_costs.as_deref().map_or(std::ptr::null(), |costs| costs as *const _);
-        sys::llm_engine_options { log, log_user_data, host, sim_costs, ..self.fields.0 }
+        sys::llm_engine_options { log, log_user_data, host, sim_costs, spill_folder: lend(folder), ..self.fields.0 }
     }
 }

@@ -65,7 +65,7 @@ pub use model::{Model, ModelInfo};
 pub use model_options::{Device, Limits, ModelOptions, Prune, Weights};
 pub use pack::{save, save_gguf};
 pub use plan::{plan, MemoryPlan};
-pub use prefix::{Prefix, PrefixPin};
+pub use prefix::{LoadedPrefix, Prefix, PrefixPin};
 pub use queue::Queue;
 pub use records::{Cursor, RequestRecord, StepRecord};
 pub use request::{Request, RequestId};

@@ -3,6 +3,8 @@ use crate::call::{lend, switch};
 use crate::engine::Engine;
 use crate::error::{check, Result};
 use inlay_sys as sys;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 #[derive(Debug, Clone)]
 enum Tokens {
@@ -73,17 +75,25 @@ impl Drop for PrefixPin<'_> {
     }
 }
 
-impl Engine {
-    /// Computes the prefix where it is not cached, among the engine's other requests, and holds its whole blocks
-    /// against eviction. Waits for it, as [`Engine::score`] does.
-    pub fn pin(&self, prefix: &Prefix) -> Result<PrefixPin<'_>> {
+/// A prefix that was loaded from a file.
+#[derive(Debug)]
+pub struct LoadedPrefix<'a> {
+    /// Those that the file holds.
+    pub num_tokens: usize,
+    /// Holds its blocks; none, when they were only to be cached.
+    pub pin: Option<PrefixPin<'a>>,
+}
+
+impl Prefix {
+    /// What the fields point to is lent by the prefix.
+    fn fields(&self) -> sys::llm_prefix {
         let mut fields = sys::llm_prefix {
-            parse_special: prefix.parse_special.map_or(0, switch),
-            cache_salt: lend(prefix.cache_salt.as_bytes()),
-            priority: prefix.priority,
+            parse_special: self.parse_special.map_or(0, switch),
+            cache_salt: lend(self.cache_salt.as_bytes()),
+            priority: self.priority,
             ..Default::default()
         };
-        match &prefix.tokens {
+        match &self.tokens {
             Tokens::Text(text) => fields.text = lend(text.as_bytes()),
             Tokens::Chat(json) => fields.chat = lend(json.as_bytes()),
             Tokens::Ids(ids) => {
@@ -91,9 +101,39 @@ impl Engine {
                 fields.num_prompt_ids = ids.len();
             }
         }
+        fields
+    }
+}
+
+impl Engine {
+    /// Computes the prefix where it is not cached, among the engine's other requests, and holds its whole blocks
+    /// against eviction. Waits for it, as [`Engine::score`] does.
+    pub fn pin(&self, prefix: &Prefix) -> Result<PrefixPin<'_>> {
         let mut id = 0;
         // SAFETY: what the prefix points to is lent for the call.
-        check(unsafe { sys::llm_prefix_pin(self.raw(), &fields, &mut id) })?;
+        check(unsafe { sys::llm_prefix_pin(self.raw(), &prefix.fields(), &mut id) })?;
         Ok(PrefixPin { engine: self, id })
+    }
+
+    /// Computes the prefix likewise, and writes its keys and values to a file that any engine of the same model,
+    /// kernels and options can load. Keep the file as you would keep the text.
+    pub fn save_prefix(&self, prefix: &Prefix, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref().as_os_str().as_bytes();
+        // SAFETY: what the prefix points to, and the path, are lent for the call.
+        check(unsafe { sys::llm_prefix_save(self.raw(), &prefix.fields(), path.as_ptr().cast(), path.len()) })
+    }
+
+    /// Makes a saved prefix findable for requests of that salt, as if it had just been computed.
+    pub fn load_prefix(&self, path: impl AsRef<Path>, cache_salt: &str, pin: bool) -> Result<LoadedPrefix<'_>> {
+        let path = path.as_ref().as_os_str().as_bytes();
+        let salt = lend(cache_salt.as_bytes());
+        let (mut num_tokens, mut id) = (0, 0);
+        let id_out = if pin { &mut id as *mut sys::llm_pin_id } else { std::ptr::null_mut() };
+        // SAFETY: path and salt are lent for the call.
+        check(unsafe {
+            sys::llm_prefix_load(self.raw(), path.as_ptr().cast(), path.len(), &salt, &mut num_tokens, id_out)
+        })?;
+        let pin = pin.then_some(PrefixPin { engine: self, id });
+        Ok(LoadedPrefix { num_tokens, pin })
     }
 }

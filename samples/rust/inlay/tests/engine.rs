@@ -73,6 +73,21 @@ fn a_pinned_prefix_stays_cached_through_a_flush() {
 }
 
 #[test]
+fn a_saved_prefix_is_cached_where_it_is_loaded() {
+    let engine = common::manual_engine();
+    let text = "a prompt that is longer than a block of sixteen tokens, so that it is cached";
+    let path = std::env::temp_dir().join(format!("inlay-rust-{}.prefix", std::process::id()));
+    engine.save_prefix(&Prefix::text(text), &path).unwrap();
+    engine.flush_cache().unwrap();
+    let loaded = engine.load_prefix(&path, "", true).unwrap();
+    let answer = engine.submit(&common::request(text, 1)).unwrap().wait().unwrap();
+    assert!(loaded.num_tokens >= 16 && loaded.pin.is_some());
+    assert!(answer.finished.stats.cached_tokens > 0);
+    fs::remove_file(&path).unwrap();
+    assert_eq!(engine.load_prefix(&path, "", false).unwrap_err().code(), Code::NotFound);
+}
+
+#[test]
 fn a_trace_is_written_when_it_stops() {
     let engine = common::engine();
     let path = std::env::temp_dir().join(format!("inlay-rust-{}.json", std::process::id()));
