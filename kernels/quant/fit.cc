@@ -3,12 +3,13 @@
 // regression, and from the best on quants and regression in turn until nothing gains.
 //
 // Sums go through eight lanes whose order is fixed: fast without the reassociation that would let
-// the result depend on a compiler. Rounding is by a magic number, since SSE2 has no instruction for
-// it.
+// the result depend on a compiler or a machine. Rounding is by a magic number, since SSE2 has no
+// instruction for it.
 #include "kernels/quant/fit.h"
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "src/tensor/float_convert.h"
@@ -16,7 +17,8 @@
 namespace llm {
 namespace {
 
-constexpr int kLanes = 8;
+using Four = float __attribute__((vector_size(16)));  // operators work on each
+constexpr int64_t kLanes = 8;                         // two of them
 constexpr int kMaxRefinements = 8;
 constexpr double kSmallest = 1e-12;    // of a scale: f16 has nothing below 3e-8, and f32 an inverse
 constexpr float kMagic = 12582912.0f;  // 1.5 * 2^23: x + it is rounded to an integer, |x| < 2^22
@@ -29,19 +31,29 @@ struct Totals {
   double x = 0, xx = 0;
 };
 
-double Sum(const float* lanes) {
-  double sum = 0;
-  for (int i = 0; i < kLanes; ++i) sum += static_cast<double>(lanes[i]);
-  return sum;
+Four Load(const float* from) {
+  Four four;
+  std::memcpy(&four, from, sizeof(four));
+  return four;
+}
+Four All(float x) { return Four{x, x, x, x}; }
+Four Cut(Four x, float low, float high) {
+  x = x < All(low) ? All(low) : x;
+  return x > All(high) ? All(high) : x;
+}
+
+double Sum(const Four (&lanes)[2]) {
+  const Four pairs = lanes[0] + lanes[1];
+  return (double{pairs[0]} + double{pairs[2]}) + (double{pairs[1]} + double{pairs[3]});
 }
 
 Totals SumUp(const WeightGroup& group) {
-  float sum[kLanes] = {}, squares[kLanes] = {};
+  Four sum[2] = {}, squares[2] = {};
   for (int64_t i = 0; i < group.size; i += kLanes) {
-    for (int l = 0; l < kLanes; ++l) {
-      const float x = group.weights[i + l];
-      sum[l] += x;
-      squares[l] += x * x;
+    for (int half = 0; half < 2; ++half) {
+      const Four x = Load(group.weights + i + 4 * half);
+      sum[half] += x;
+      squares[half] += x * x;
     }
   }
   return {Sum(sum), Sum(squares)};
@@ -51,34 +63,34 @@ Totals SumUp(const WeightGroup& group) {
 struct ToInteger {
   float low, high;
 
-  float operator()(float x) const { return (std::min(std::max(x, low), high) + kMagic) - kMagic; }
+  Four operator()(Four x) const { return (Cut(x, low, high) + kMagic) - kMagic; }
 };
 
 // To a float of 4 significant bits, or a multiple of 2^-9 below 2^-6.
 struct ToE4M3 {
-  float operator()(float x) const {
+  Four operator()(Four x) const {
     constexpr float kLargest = 448, kSmallestNormal = 0x1p-6f;
     constexpr float kSplit = 0x1p20f + 1;              // keeps 24 - 20 bits (Veltkamp)
     constexpr float kSubnormal = 0x1.8p23f * 0x1p-9f;  // as kMagic, for 2^-9
-    const float cut = std::min(std::max(x, -kLargest), kLargest);
-    const float scaled = cut * kSplit;
-    const float normal = scaled - (scaled - cut);
-    const float subnormal = (cut + kSubnormal) - kSubnormal;
-    return std::fabs(cut) < kSmallestNormal ? subnormal : normal;
+    const Four cut = Cut(x, -kLargest, kLargest);
+    const Four scaled = cut * kSplit;
+    const Four normal = scaled - (scaled - cut);
+    const Four subnormal = (cut + kSubnormal) - kSubnormal;
+    return Cut(cut, -kSmallestNormal, kSmallestNormal) == cut ? subnormal : normal;
   }
 };
 
 // Of quants round(x * inverse + shift).
 template <typename Round>
 Moments Measure(const WeightGroup& group, float inverse, float shift, Round round) {
-  float sum[kLanes] = {}, squares[kLanes] = {}, products[kLanes] = {};
+  Four sum[2] = {}, squares[2] = {}, products[2] = {};
   for (int64_t i = 0; i < group.size; i += kLanes) {
-    for (int l = 0; l < kLanes; ++l) {
-      const float x = group.weights[i + l];
-      const float q = round(x * inverse + shift);
-      sum[l] += q;
-      squares[l] += q * q;
-      products[l] += q * x;
+    for (int half = 0; half < 2; ++half) {
+      const Four x = Load(group.weights + i + 4 * half);
+      const Four q = round(x * inverse + shift);
+      sum[half] += q;
+      squares[half] += q * q;
+      products[half] += q * x;
     }
   }
   return {Sum(sum), Sum(squares), Sum(products)};

@@ -1,9 +1,7 @@
 //! Opening from every source, options, text.
 mod common;
 
-use inlay::{
-    plan, save, save_gguf, Code, EngineOptions, Limits, Model, ModelOptions, Prune, Source, Weights,
-};
+use inlay::{plan, save, save_gguf, Code, EngineOptions, Limits, Model, ModelOptions, Prune, Source, Weights};
 use std::fs::{read, File};
 use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
@@ -171,13 +169,13 @@ fn quantised_weights_are_smaller_and_are_saved_so() {
     let quantised =
         || ModelOptions::new().linear_weights(Weights::Int4G32).head_weights(Weights::Int8G32).prune(Prune::TwoOfFour);
     let whole = common::model().info().unwrap();
-    let opened = Model::open(common::model_path(), quantised()).unwrap().info().unwrap();
+    let opened = Model::open(&common::model_path(), quantised()).unwrap().info().unwrap();
     assert!(opened.weights_bytes < whole.weights_bytes);
     save_gguf(&common::model_path(), quantised(), &path).unwrap();
     let saved = Model::open(&path, ModelOptions::new()).unwrap().info().unwrap();
     assert_eq!(saved.weights_bytes, opened.weights_bytes);
     let nonsense = ModelOptions::new().requantize(true);
-    assert_eq!(Model::open(&path, nonsense).unwrap_err().code(), Code::InvalidArgument);
+    assert_eq!(Model::open(&path, nonsense).err().unwrap().code(), Code::InvalidArgument);
     let again = ModelOptions::new().requantize(true).linear_weights(Weights::Int8).prune(Prune::Magnitude(0.5));
     Model::open(&path, again.expert_weights(Weights::Stored).embedding_weights(Weights::Int4AsymG128)).unwrap();
     std::fs::remove_file(&path).unwrap();
