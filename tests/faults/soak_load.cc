@@ -181,7 +181,9 @@ void SoakLoad::Submit(Random* random) {
   const llm_status status = llm_submit(engine_, &request, &id);
   if (status == LLM_OK) return ledger_->Accept(id);
   ledger_->GiveBack(ticket);
-  if (status != LLM_RESOURCE_EXHAUSTED) ledger_->Error(std::string("submit: ") + llm_last_error());
+  const bool late = status == LLM_DEADLINE_EXCEEDED;  // and predicted to be
+  if (status != LLM_RESOURCE_EXHAUSTED && !late)
+    ledger_->Error(std::string("submit: ") + llm_last_error());
 }
 
 // Cancels, storms of them, flushes, hints, counters and traces.

@@ -1,5 +1,7 @@
 // What a checkpoint in low bits may get wrong: each mistake is a status that names the tensor or
 // the key.
+#include <unistd.h>
+
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -26,7 +28,7 @@ class Checkpoint {
   explicit Checkpoint(const std::string& name) {
     namespace fs = std::filesystem;
     const std::string from = std::string(INLAY_SHARED_DATA "/quant/") + name;
-    path_ = testing::TempDir() + "/quantized_corruption_" + name;
+    path_ = testing::TempDir() + "/quantized_corruption_" + std::to_string(getpid()) + "_" + name;
     fs::remove_all(path_);
     if (!FileExists(from + "/model.safetensors")) return;
     fs::copy(from, path_);

@@ -3,6 +3,7 @@
 #include <limits>
 #include <numeric>
 
+#include "kernels/checks.h"
 #include "tests/kernels/kernel_test_util.h"
 #include "tests/kernels/linear_fixture.h"
 
@@ -211,9 +212,8 @@ TEST_P(ExpertLinearTest, GivesTheBitsOfLinearWithEachExpertAlone) {
   const Aligned<float> bias = RandomFloats(kNumExperts * kOutputs, 4);
   const auto packed = Pack(*table, weight);
   // Both ways of reading the activations: integer formats int8 ones, BF16 rounded ones.
-  const bool float_format = GetWeightFormat(format).block_size == 1;
   for (const bool reduced : {false, true}) {
-    const bool quants = reduced && !float_format;
+    const bool quants = reduced && ReadsQuants(format);
     const Activations a = quants ? rows.Quants(0, 45) : rows.Values(0, 45);
     Aligned<float> actual(45 * kOutputs);
     const ExpertOutput output = {
