@@ -13,10 +13,9 @@ namespace llm::LLM_CPU_ISA {
 struct E4M3Group {
   static constexpr int kGroupBytes = kTileGroup * kPackTileRows;
   LLM_SIMD void DecodeScaled(const uint8_t* quants, Floats scale, int row, float* out) {
-    const Floats scale_of_256th = MulFloats(scale, SetFloats(256.0f));
     for (int k = 0; k < kTileGroup; ++k) {
       const Floats value = LoadE4M3Of256th(quants + k * kPackTileRows + row);
-      StoreFloats(out + k * kPackTileRows, MulFloats(value, scale_of_256th));
+      StoreFloats(out + k * kPackTileRows, MulFloats(MulFloats(value, SetFloats(256.0f)), scale));
     }
   }
 };

@@ -26,6 +26,14 @@ ForecastQuery Engine::NewForecast() const {
   return query;
 }
 
+// Where nothing ran for a while, what steps cost may have changed, and only a step can tell:
+// whoever comes then is let in.
+bool Engine::IsStale(int64_t now_ns, const FirstTokenForecast& forecast) const {
+  constexpr int64_t kMaxAgeNs = 1'000'000'000;
+  const bool idle = forecast.next_end_ns == 0 && forecast.waiting_ahead == 0;
+  return idle && now_ns - loop_.last_step_ns() > kMaxAgeNs;
+}
+
 absl::Status Engine::CheckDeadlines(Request* request) const {
   const int64_t first_ns = request->first_token_deadline_ns;
   const int64_t completion_ns = request->completion_deadline_ns;
@@ -40,6 +48,7 @@ absl::Status Engine::CheckDeadlines(Request* request) const {
   const int64_t deadline_ns = by_first ? first_ns : completion_ns;
   const int64_t late_ns = query.now_ns + forecast.total_ns - deadline_ns;
   if (!options_.refuse_late || late_ns <= 0) return absl::OkStatus();
+  if (IsStale(query.now_ns, forecast)) return absl::OkStatus();
   const int64_t spare_ns = deadline_ns - query.now_ns - forecast.alone_ns;
   return absl::DeadlineExceededError(absl::StrCat(
       by_first ? "first_token_deadline_ns" : "completion_deadline_ns", ": ",

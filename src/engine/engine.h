@@ -144,6 +144,7 @@ class Engine {
   // deadlines.cc
   ForecastQuery NewForecast() const;
   // Sets what its first token would cost. DEADLINE_EXCEEDED: it is predicted to come too late.
+  bool IsStale(int64_t now_ns, const FirstTokenForecast& forecast) const;
   absl::Status CheckDeadlines(Request* request) const;
   // `full`, and when to try again.
   absl::Status TellWhenToRetry(const absl::Status& full) const;

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "kernels/kernel_table.h"
 #include "src/base/clock.h"
 #include "src/base/float_state.h"
@@ -17,6 +18,33 @@
 #include "src/engine/tokenizer_from_gguf.h"
 
 namespace llm {
+namespace {
+
+// Of exact values, which a listing cuts and rounds. Keys and values do not depend on the tokenizer.
+uint64_t ChecksumOf(const Metadata& metadata) {
+  Xxh64 hash;
+  const auto add = [&hash](const void* data, size_t size) {
+    hash.Add(&size, sizeof(size));
+    if (size > 0) hash.Add(data, size);
+  };
+  for (const absl::string_view key : metadata.Keys()) {
+    if (absl::StartsWith(key, "tokenizer.")) continue;
+    add(key.data(), key.size());
+    if (const auto x = metadata.GetInt(key); x.ok()) add(&*x, sizeof(*x));
+    if (const auto x = metadata.GetFloat(key); x.ok()) add(&*x, sizeof(*x));
+    if (const auto x = metadata.GetBool(key); x.ok()) {
+      const unsigned char bit = *x ? 1 : 0;
+      add(&bit, sizeof(bit));
+    }
+    if (const auto x = metadata.GetString(key); x.ok()) add(x->data(), x->size());
+    if (const auto x = metadata.GetFloats(key); x.ok()) add(x->data(), x->size() * sizeof(float));
+    if (const auto x = metadata.GetInts(key); x.ok()) add(x->data(), x->size() * sizeof(int64_t));
+  }
+  return hash.Digest();
+}
+
+}  // namespace
+
 absl::StatusOr<std::shared_ptr<const LoadedModel>> LoadedModel::Open(const std::string& path,
                                                                      const ModelOptions& options) {
   LLM_ASSIGN_OR_RETURN(std::unique_ptr<ModelFile> file, OpenModelPath(path, options.limits));
@@ -51,6 +79,7 @@ absl::StatusOr<std::shared_ptr<const LoadedModel>> LoadedModel::Open(
   LLM_RETURN_IF_ERROR(CheckVocabulary(where, *loaded->tokenizer_, config.vocab_size));
   loaded->text_.vocab_size = config.vocab_size;
   loaded->listing_ = ListModel(*source);
+  loaded->metadata_checksum_ = ChecksumOf(source->metadata());
   loaded->text_.hidden_size = config.hidden_size;
   const int64_t encode_ns = opened.encode_ns->load();  // inside reads
   times.read_ns = loaded->model_->weights.read_ns - encode_ns;
@@ -117,13 +146,7 @@ uint64_t LoadedModel::Identity() const {
   uint64_t identity = identity_.load();
   if (identity != 0) return identity;
   Xxh64 hash;
-  for (const ListedMetadata& entry : listing_.metadata) {
-    for (const std::string* text : {&entry.key, &entry.value}) {
-      const uint64_t size = text->size();
-      hash.Add(&size, sizeof(size));
-      hash.Add(text->data(), text->size());
-    }
-  }
+  hash.Add(&metadata_checksum_, sizeof(metadata_checksum_));
   hash.Add(model_->weights.bytes.data(), model_->weights.bytes.size());
   identity = std::max<uint64_t>(1, hash.Digest());
   identity_.store(identity);

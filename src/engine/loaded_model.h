@@ -83,6 +83,7 @@ class LoadedModel {
   bool header_only_ = false;
   bool simulated_ = false;
   OpenTimes times_;
+  uint64_t metadata_checksum_ = 0;
   mutable std::atomic<uint64_t> identity_{0};  // 0: not computed
 };
 

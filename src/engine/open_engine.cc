@@ -128,6 +128,9 @@ absl::Status CheckSimulation(const OpenOptions& options, bool simulated) {
   if (options.host.clock != nullptr) {
     return absl::InvalidArgumentError("host: now_ns: a simulated engine has a clock of its own");
   }
+  if (options.hold_us != 0) {
+    return absl::UnimplementedError("hold_us: a simulated engine holds no requests");
+  }
   return absl::OkStatus();
 }
 

@@ -3,6 +3,7 @@
 #include "src/engine/sim_runner.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace llm {
 namespace {
@@ -15,6 +16,8 @@ uint64_t Mix(uint64_t x) {  // SplitMix64's finaliser (Steele, Lea, Flood 2014)
 
 // As many as a processor's cache keeps the text of: nobody reads it.
 constexpr int32_t kTokens = 256;
+
+constexpr double kMaxStepNs = 1e15;  // eleven days
 
 bool Contains(const std::vector<int32_t>& ids, int32_t id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
@@ -42,7 +45,9 @@ int32_t SimRunner::TokenFor(const Sequence& sequence) const {
 
 absl::StatusOr<StepLogits> SimRunner::Execute(const StepPlan& plan) {
   // At least 1 ns: a clock that stands still would let a host wait for ever.
-  clock_->AdvanceNs(std::max<int64_t>(1, static_cast<int64_t>(cost_.PredictNs(plan.work))));
+  const double predicted_ns = std::clamp(cost_.PredictNs(plan.work), 1.0, kMaxStepNs);
+  const int64_t left_ns = std::numeric_limits<int64_t>::max() / 4 - clock_->NowNs();
+  clock_->AdvanceNs(std::min(static_cast<int64_t>(predicted_ns), left_ns));
   tokens_.clear();
   for (const ScheduledChunk& chunk : plan.chunks) {
     tokens_.insert(tokens_.end(), static_cast<size_t>(chunk.num_logits), TokenFor(*chunk.sequence));

@@ -2,6 +2,7 @@
 // do.
 #include <limits>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "src/base/status_macros.h"
 #include "src/engine/engine.h"
@@ -36,9 +37,14 @@ absl::Status Engine::AwaitArrival(int64_t arrival_ns) {
   while (clock->NowNs() < arrival_ns) {
     LLM_ASSIGN_OR_RETURN(const bool worked, Step());
     if (worked) continue;
+    if (!gate_.TryEnter()) {
+      return absl::FailedPreconditionError("arrival_ns: a step of this engine is running");
+    }
+    const auto leave = absl::MakeCleanup([this] { gate_.Leave(); });
     // Only what its reader keeps waiting may be left: its deadlines still count.
     const int64_t now_ns = clock->NowNs();
     const int64_t deadline_ns = loop_.NextDeadlineNs();
+    if (now_ns >= arrival_ns) break;  // another caller's steps
     const bool sooner = deadline_ns > now_ns && deadline_ns < arrival_ns;
     clock->AdvanceNs((sooner ? deadline_ns : arrival_ns) - now_ns);
   }

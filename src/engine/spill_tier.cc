@@ -3,6 +3,7 @@
 #include "src/engine/spill_tier.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -77,17 +78,31 @@ void SpillTier::OnEvict(const PrefixBlockId& id, BlockId block) {
   }
   const size_t bytes = BlockBytes(id.group);
   runner_->ReadBlock(id.group, block, scratch_.data());
-  const SpillIndex::Slot slot = index_.Add(id, Checksum(scratch_.data(), bytes));
-  if (const absl::Status written = file_.Write(Offset(slot), scratch_.data(), bytes);
-      !written.ok()) {
-    // What is there can still be read.
-    index_.Remove(slot);
+  SpillIndex::Slot slot = SpillIndex::kNoSlot;
+  try {
+    slot = index_.Add(id, Checksum(scratch_.data(), bytes));
+    write_failure_ = file_.Write(Offset(slot), scratch_.data(), bytes);
+  } catch (const std::bad_alloc&) {
     writable_ = false;
-    logger_.Warning("spill: no more blocks are written: ", written.message());
+  }
+  if (!write_failure_.ok()) writable_ = false;
+  if (!writable_) {  // what is there can still be read
+    if (slot != SpillIndex::kNoSlot) index_.Remove(slot);
     return;
   }
   ++counters_.spilled_blocks_total;
   counters_.written_bytes_total += bytes;
+}
+
+void SpillTier::TellFailures() {
+  if (!write_failure_.ok()) {
+    const absl::Status failure = std::exchange(write_failure_, absl::OkStatus());
+    logger_.Warning("spill: no more blocks are written: ", failure.message());
+  }
+  if (counters_.failed_blocks_total == told_blocks_) return;
+  const uint64_t num_blocks = counters_.failed_blocks_total - told_blocks_;
+  told_blocks_ = counters_.failed_blocks_total;
+  logger_.Warning("spill: ", num_blocks, " damaged or unreadable blocks are computed again");
 }
 
 PrefixBlockId SpillTier::IdOf(const PrefixPlace& place, const Sequence& sequence, int32_t index,
@@ -150,8 +165,6 @@ bool SpillTier::Fill(const PrefixBlockId& id, BlockId block) {
   if (!read.ok() || Checksum(scratch_.data(), bytes) != index_.checksum(slot)) {
     index_.Remove(slot);
     ++counters_.failed_blocks_total;
-    logger_.Warning("spill: a block is computed again: ",
-                    read.ok() ? "its checksum does not match" : read.message());
     return false;
   }
   read_ns_ = kReadMemory * read_ns_ + static_cast<double>(clock_->NowNs() - start_ns);

@@ -39,6 +39,9 @@ class SpillTier : public EvictionListener {
   // `cost` lets expect that computing it takes longer. False: nothing changed. May throw
   // std::bad_alloc, with nothing changed.
   bool Return(const Sequence& sequence, const StepCostModel& cost, Scheduler* scheduler);
+  // Logs what failed since the last call; not from inside the scheduler, which the host's log
+  // callback may ask for. May throw what that callback throws.
+  void TellFailures();
   void Clear() { index_.Clear(); }
 
   SpillCounters counters() const;
@@ -70,6 +73,8 @@ class SpillTier : public EvictionListener {
   SpillIndex index_;
   std::vector<std::byte> scratch_;  // [slot_bytes]
   bool writable_ = true;            // until a write fails
+  absl::Status write_failure_;      // not yet told
+  uint64_t told_blocks_ = 0;        // of counters_.failed_blocks_total
   double read_ns_ = 0;              // of the last reads, decaying, like the next
   double read_bytes_ = 0;
   SpillCounters counters_;

@@ -39,6 +39,7 @@ absl::Status StepLoop::Compute(const StepPlan& plan) {
     logits_ = *logits;
     const absl::Status status = SampleRows(plan);
     cost_.Note(plan.work, clock.NowNs() - start_ns);
+    last_step_ns_.store(clock_->NowNs(), std::memory_order_relaxed);
     laps_.End(StepPart::kSample);
     return status;
   } catch (const std::bad_alloc&) {

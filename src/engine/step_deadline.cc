@@ -1,8 +1,19 @@
 // Deadlines inside the engine's thread. Who waits in vain leaves the queue at once: what it would
 // have taken goes to those that can still be served in time.
+#include <algorithm>
+
 #include "src/engine/step_loop.h"
 
 namespace llm {
+namespace {
+
+bool HasRunningSibling(const Sequence& sequence) {
+  return sequence.siblings != nullptr &&
+         std::any_of(sequence.siblings->begin(), sequence.siblings->end(),
+                     [](const Sequence* one) { return one->status == SequenceStatus::kRunning; });
+}
+
+}  // namespace
 
 // What it was predicted to take alone may have become less, since others have computed its prefix
 // meanwhile: it is looked up again before the request is given up.
@@ -13,6 +24,7 @@ bool StepLoop::IsHopeless(ActiveRequest* request, int64_t now_ns) const {
     return false;
   }
   if (now_ns + request->first_token_cost_ns <= deadline_ns) return false;
+  if (HasRunningSibling(*request)) return false;  // which computes its prompt
   ForecastQuery query;
   query.request = &request->request;
   query.cost = cost_.coefficients();

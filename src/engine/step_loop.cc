@@ -168,6 +168,7 @@ StepPlan StepLoop::Schedule() {
   StepPlan plan = Plan(limit);
   // A plan that only preempted is empty; with what that freed, the next one is not.
   if (plan.chunks.empty() && HasRunnable()) plan = Plan(limit);
+  TellSpillFailures();
   last_step_tokens_ = plan.num_tokens;
   last_step_sequences_ = plan.chunks.size();
   if (!plan.chunks.empty()) CountPlan(plan);

@@ -74,6 +74,7 @@ class StepLoop {
   };
   // As of the end of the last step.
   Counters counters() const;
+  int64_t last_step_ns() const { return last_step_ns_.load(std::memory_order_relaxed); }
   StepCostModel::Coefficients published_cost() const;
   StepLog& log() { return log_; }
   const StepLog& log() const { return log_; }
@@ -103,6 +104,7 @@ class StepLoop {
 
   int64_t HoldUntilNs() const;  // step_hold.cc
   StepPlan Schedule();
+  void TellSpillFailures() const;
   StepPlan Plan(const StepLimit& limit);
   bool HasRunnable() const;
   void PublishCounters();
@@ -202,6 +204,7 @@ class StepLoop {
   size_t last_step_sequences_ = 0;
   std::atomic<bool> healthy_{true};
   std::atomic<bool> flush_requested_{false};
+  std::atomic<int64_t> last_step_ns_{0};  // when a step was computed last
   SessionHints session_hints_;
   PrefixPins pins_;
 

@@ -22,4 +22,13 @@ void StepLoop::ReturnSpilled(const StepLimit& limit) {
   }
 }
 
+void StepLoop::TellSpillFailures() const {
+  if (options_.spill == nullptr) return;
+  try {
+    options_.spill->TellFailures();
+  } catch (...) {
+    return;  // no log is worth a step
+  }
+}
+
 }  // namespace llm

@@ -82,6 +82,7 @@ absl::StatusOr<std::vector<Part>> OpenParts(const PartName& name, const LoaderLi
   for (int i = 0; i < name.count; ++i) {
     LLM_ASSIGN_OR_RETURN(Part part, OpenPart(PartPath(name, i), limits));
     LLM_RETURN_IF_ERROR(CheckPart(part, name, i));
+    if (i > 0) part.contents.metadata.reset();  // the first part's is the model's
     num_tensors += part.contents.tensors.size();
     if (num_tensors > limits.max_tensors) {
       return absl::ResourceExhaustedError(absl::StrCat("gguf ", part.file->name(),
@@ -143,8 +144,7 @@ std::unique_ptr<ModelFile> Compose(const std::string& path, std::vector<Part> pa
     }
     files.push_back(std::move(part.file));
   }
-  std::string header = writer.Finish();
-  header.resize(RoundUp<size_t>(header.size(), static_cast<size_t>(alignment)));
+  std::string header = writer.Finish(static_cast<uint64_t>(alignment));
   for (size_t i = 1; i < placed.size(); ++i) placed[i].begin += header.size();
   placed[0].size_bytes = header.size();
   placed[0].derived = std::make_shared<HeldBytes>(std::move(header));

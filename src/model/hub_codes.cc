@@ -3,6 +3,7 @@
 #include "src/model/hub_codes.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -161,6 +162,7 @@ absl::Status CodeRows::ReadScales(int64_t first, int64_t count, std::vector<floa
 }
 
 absl::Status CodeRows::CheckHalf(float scale) const {
+  if (!std::isfinite(scale)) return HasNan(*layout_.scales);
   if (wide_scales_ || F16ToF32(F32ToF16(scale)) == scale) return absl::OkStatus();
   return absl::UnimplementedError(absl::StrCat("tensor ", Printable(layout_.scales->name),
                                                ": the scale ", scale, " has no exact form in f16"));

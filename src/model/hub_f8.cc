@@ -2,6 +2,7 @@
 #include "src/model/hub_f8.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -47,8 +48,11 @@ struct F8Scales {
 absl::Status ReadScales(const F8Matrix& matrix, int64_t first, int64_t count, F8Scales* scales) {
   scales->first = first / matrix.block_rows;
   const int64_t rows = (first + count - 1) / matrix.block_rows + 1 - scales->first;
-  return ReadFloats(matrix.scales, scales->first * matrix.scale_cols, rows * matrix.scale_cols,
-                    &scales->values);
+  LLM_RETURN_IF_ERROR(ReadFloats(matrix.scales, scales->first * matrix.scale_cols,
+                                 rows * matrix.scale_cols, &scales->values));
+  const bool finite = std::all_of(scales->values.begin(), scales->values.end(),
+                                  [](float scale) { return std::isfinite(scale); });
+  return finite ? absl::OkStatus() : HasNan(matrix.scales);
 }
 
 absl::Status ReadF8(const F8Matrix& matrix, int64_t first, int64_t count, char* dst) {

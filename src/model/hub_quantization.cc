@@ -26,10 +26,11 @@ void MapGptq(HubConfig* config, HubExtras* extras) {
     config->Refuse("checkpoint_format", absl::StrCat(Printable(format), " is not supported"));
   }
   extras->zero_point_bias = format == "gptq" ? 1 : 0;
+  extras->needs_input_groups = config->BoolOr("desc_act", false);
   for (const char* key : {"group_size", "damp_percent", "damp_auto_increment",
                           "model_file_base_name", "model_name_or_path", "static_groups",
-                          "true_sequential", "dataset", "meta", "pack_dtype", "desc_act"}) {
-    config->Harmless(key);  // the tensors show groups and their order
+                          "true_sequential", "dataset", "meta", "pack_dtype"}) {
+    config->Harmless(key);  // the tensors show groups
   }
 }
 

@@ -138,7 +138,12 @@ absl::StatusOr<HubPresented> ByGroups(const SafeTensor& codes, const std::string
     LLM_RETURN_IF_ERROR(CheckSymmetric(zeros, middle - extras.zero_point_bias));
   }
   const auto groups_of_inputs = set.tensors.find(stem + "g_idx");
-  if (groups_of_inputs != set.tensors.end()) layout.groups_of_inputs = &groups_of_inputs->second;
+  if (groups_of_inputs != set.tensors.end()) {
+    layout.groups_of_inputs = &groups_of_inputs->second;
+  } else if (extras.needs_input_groups) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("tensor ", Printable(stem), "g_idx: missing, though desc_act is set"));
+  }
   return PresentCodes(layout);
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -185,6 +186,15 @@ absl::Status CheckSource(const WeightSource& source, const TensorList& list,
   return absl::OkStatus();
 }
 
+// What lies between tensors counts in a model's identity.
+void ClearGaps(const TensorList& list, std::byte* bytes) {
+  for (size_t i = 0; i < list.slots.size(); ++i) {
+    const size_t end = list.slots[i].offset + list.slots[i].size_bytes;
+    const size_t next = i + 1 < list.slots.size() ? list.slots[i + 1].offset : list.total_bytes;
+    std::memset(bytes + end, 0, next - end);
+  }
+}
+
 absl::Status PackWeights(const WeightSource& source, const TensorList& list,
                          const WeightsOptions& options, LoadProgress progress, Weights* weights) {
   if (options.map || options.verify) {
@@ -195,6 +205,7 @@ absl::Status PackWeights(const WeightSource& source, const TensorList& list,
                        Buffer::Allocate(options.allocator, list.total_bytes, "weights"));
   weights->storage.AdviseHugePages();
   weights->bytes = absl::MakeConstSpan(weights->storage.data(), list.total_bytes);
+  ClearGaps(list, weights->storage.data());
   Packer packer(source, options, weights->storage.data());
   LLM_RETURN_IF_ERROR(packer.Run(list, progress));
   weights->read_ns = packer.read_ns();

@@ -37,11 +37,13 @@ absl::Status SchedulerImpl::CheckFits(int64_t num_prompt_tokens, int64_t max_new
 }
 
 // Whoever is held back stands before all that pass it: once a long one ends, none of them takes the
-// blocks that it needs.
+// blocks that it needs. Those that have passed it and grew long do not hold it back: there might
+// always be one.
 bool SchedulerImpl::HeldBack(const Sequence& sequence) const {
   if (!IsLong(sequence)) return false;
-  const auto running = std::count_if(running_.begin(), running_.end(),
-                                     [this](const Sequence* one) { return IsLong(*one); });
+  const auto running = std::count_if(running_.begin(), running_.end(), [&](const Sequence* one) {
+    return IsLong(*one) && (one->started_long || one->arrival_index < sequence.arrival_index);
+  });
   return running >= options_.max_long_sequences;
 }
 
@@ -82,6 +84,7 @@ void SchedulerImpl::AdmitWaiting(Step* step) {
     RecordUndo(sequence, /*admitted=*/true, &step->plan);
     waiting_.erase(waiting_.begin() + static_cast<ptrdiff_t>(next));
     sequence->status = SequenceStatus::kRunning;
+    sequence->started_long = IsLong(*sequence);
     Insert(&running_, sequence);
     TakeStart(start, sequence, &step->plan);
     if (sequence->max_computed_tokens == 0) sequence->stats.first_scheduled_ns = step->now_ns;

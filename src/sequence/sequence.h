@@ -48,6 +48,8 @@ struct Sequence {
   int32_t num_shared_blocks = 0;
   // The scheduler's: num_tokens() when it was last added or planned.
   int32_t planned_tokens = 0;
+  // The scheduler's: it counted as long when it was last admitted, not only grew long since.
+  bool started_long = false;
   // The scheduler's: where in the prefix cache the sequence's blocks are published; -1: nowhere.
   int32_t prefix_node = -1;
 

@@ -53,6 +53,14 @@ TEST_F(DeadlineTest, APromptThatTakesLongerAloneIsRefusedAtOnceWithThePrediction
   EXPECT_EQ(harness_->Metrics().rejected_requests_total, 1u);
 }
 
+TEST_F(DeadlineTest, AnIdleEngineTriesAgainWhatItMeasuredLongAgo) {
+  Refused(Timed(195, 20 * kMs));
+  harness_->clock().AdvanceNs(2000 * kMs);
+  harness_->Submit(Timed(195, 20 * kMs));
+  Refused(Timed(195, 20 * kMs));
+  harness_->RunAll();
+}
+
 TEST_F(DeadlineTest, ADeadlineThatCanBeMetIsMetAsPredicted) {
   const int64_t start_ns = harness_->now_ns();
   const uint64_t id = harness_->Submit(Timed(200, 25 * kMs));

@@ -124,6 +124,12 @@ std::vector<Case> ShapeCases() {
        StatusCode::kUnimplemented, kQuery + "qweight"},
       {"gptq_order", "gptq_int4_sym_g32_descact", reshape(kQuery + "g_idx", {2, 128}), kInvalid,
        kQuery + "g_idx"},
+      {"gptq_order_missing", "gptq_int4_sym_g32_descact",
+       [](Checkpoint* c) {
+         c->header[kLayer + "self_attn.rotary_emb.inv_freq"] = c->header[kQuery + "g_idx"];
+         c->header.erase(kQuery + "g_idx");
+       },
+       kInvalid, kQuery + "g_idx"},
       {"packed_zeros", "ct_w4a16_asym_g32", reshape(kQuery + "weight_zero_point", {8, 32}),
        kInvalid, kQuery + "weight_zero_point"},
       {"packed_scales", "ct_w4a16_asym_g32", reshape(scale, {8, 256}), kInvalid, scale},

@@ -47,6 +47,19 @@ TEST_F(LongCapTest, TheNextLongOneStartsWhenOneEndsBeforeAllThatCameAfterIt) {
   EXPECT_FALSE(Runs(quick)) << "the long one has what it needs first";
 }
 
+TEST_F(LongCapTest, ThoseThatPassedItAndGrewLongDoNotHoldItBack) {
+  StartCapped(1);
+  Sequence* first = Add(60);
+  Sequence* second = Add(60, 1000);
+  Sequence* quick = Add(39, 2000);
+  for (int i = 0; i < 3; ++i) Step(200);
+  ASSERT_GE(quick->num_tokens(), 40);
+  EXPECT_FALSE(Runs(second));
+  scheduler->Remove(first);
+  Step(200);
+  EXPECT_TRUE(Runs(second));
+}
+
 TEST_F(LongCapTest, WithoutABoundAllStart) {
   StartCapped(0);
   for (int i = 0; i < 4; ++i) Add(60, i * 1000);
