@@ -3,6 +3,7 @@
 #include "capi/translate_engine.h"
 
 #include <algorithm>
+#include <cstddef>
 
 #include "absl/strings/str_cat.h"
 #include "capi/strings.h"
@@ -90,7 +91,11 @@ absl::Status TranslateEngineOptions(const llm_engine_options* given, OpenOptions
   LLM_RETURN_IF_ERROR(ReadSwitch("batch_invariant", c.batch_invariant, false, &batch_invariant));
   LLM_RETURN_IF_ERROR(TranslateHost(c.host, &options->host));
   LLM_RETURN_IF_ERROR(TranslateSimCosts(c.sim_costs, options));
-  LLM_RETURN_IF_ERROR(ReadSwitch("refuse_late", c.refuse_late, true, &options->refuse_late));
+  // A program of ABI 1.0 cannot switch it off, and knows no such refusals.
+  const bool knows_refusals =
+      given == nullptr || given->struct_size > offsetof(llm_engine_options, refuse_late);
+  LLM_RETURN_IF_ERROR(
+      ReadSwitch("refuse_late", c.refuse_late, knows_refusals, &options->refuse_late));
   options->num_threads = c.num_threads != 0 ? c.num_threads : ThreadsOfCpus(options->host);
   options->block_size = c.block_size;
   options->kv_tokens = c.kv_tokens;

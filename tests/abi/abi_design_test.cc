@@ -130,6 +130,17 @@ TEST_F(AbiDesignTest, ARefusedSubmitGivesNoIdAndNoEvent) {
   EXPECT_TRUE(Poll().empty());
 }
 
+TEST_F(AbiDesignTest, AProgramOfAbi10SeesNoLateRequestRefused) {
+  llm_engine_options options = EngineOptions(LLM_DRIVE_MANUAL);
+  options.struct_size = offsetof(llm_engine_options, refuse_late);
+  ASSERT_EQ(llm_engine_open(model_, &options, &engine_), LLM_OK) << llm_last_error();
+  llm_request late = Request(ids_);
+  late.completion_deadline_ns = 1;
+  Submit(late);
+  RunAll();
+  ASSERT_EQ(Poll().size(), 1u);
+}
+
 TEST_F(AbiDesignTest, FinishedCarriesReasonStatusMessageAndStats) {
   llm_engine_options options = EngineOptions(LLM_DRIVE_MANUAL);
   options.refuse_late = LLM_OFF;
