@@ -71,17 +71,14 @@ TEST(HoldTest, ACancelEndsTheHold) {
   EXPECT_EQ(harness.runner().steps(), 0);
 }
 
-TEST(HoldTest, ADeadlineBeforeItsEndIsKept) {
+TEST(HoldTest, WhoHasADeadlineBeforeItsEndIsNotHeld) {
   EngineHarness harness(Options());
   RequestSpec spec = harness.Spec("one", 4);
   spec.first_token_timeout_ns = kHoldNs / 4;
   const uint64_t id = harness.Submit(spec);
   harness.Step();
-  harness.clock().AdvanceNs(kHoldNs / 2);
-  harness.Step();
   harness.Poll();
-  EXPECT_EQ(harness.Of(id).num_finished, 1);
-  EXPECT_EQ(harness.Of(id).reason, FinishReason::kDeadline);
+  EXPECT_EQ(harness.Of(id).ids.size(), 1u);
 }
 
 TEST(HoldTest, AnswersAreTheSame) {
