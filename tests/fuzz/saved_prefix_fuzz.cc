@@ -31,7 +31,7 @@ std::string Complete(std::string bytes) {
   SavedPrefixHeader header;
   if (bytes.size() < sizeof(header)) return bytes;
   std::memcpy(&header, bytes.data(), sizeof(header));
-  header.num_tokens %= kMaxTokens + 8;
+  header.num_tokens %= static_cast<uint32_t>(kMaxTokens) + 8u;
   header.num_groups %= 4;
   const size_t groups = header.num_groups * sizeof(SavedPrefixGroup);
   const size_t tokens = (header.num_tokens * sizeof(int32_t) + 7) / 8 * 8;
