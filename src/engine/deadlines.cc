@@ -47,8 +47,9 @@ absl::Status Engine::CheckDeadlines(Request* request) const {
   const bool by_first = first_ns != 0 && (completion_ns == 0 || first_ns <= completion_ns);
   const int64_t deadline_ns = by_first ? first_ns : completion_ns;
   const int64_t late_ns = query.now_ns + forecast.total_ns - deadline_ns;
-  if (!options_.refuse_late || late_ns <= 0) return absl::OkStatus();
-  if (IsStale(query.now_ns, forecast)) return absl::OkStatus();
+  if (!options_.refuse_late || late_ns <= 0 || IsStale(query.now_ns, forecast)) {
+    return absl::OkStatus();
+  }
   const int64_t spare_ns = deadline_ns - query.now_ns - forecast.alone_ns;
   return absl::DeadlineExceededError(absl::StrCat(
       by_first ? "first_token_deadline_ns" : "completion_deadline_ns", ": ",

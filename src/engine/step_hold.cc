@@ -7,8 +7,8 @@
 namespace llm {
 namespace {
 
-// For its deadlines: half of the time that is left is kept for what it is predicted to take, since
-// waking takes time too, and a prediction may be short.
+// For its deadlines: twice what it is predicted to take is kept, since waking takes time too, and a
+// prediction may be short. Without a prediction it starts at once.
 int64_t LatestStartNs(const Request& request) {
   int64_t latest_ns = std::numeric_limits<int64_t>::max();
   for (const int64_t deadline_ns :

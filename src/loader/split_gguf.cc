@@ -144,7 +144,7 @@ std::unique_ptr<ModelFile> Compose(const std::string& path, std::vector<Part> pa
     }
     files.push_back(std::move(part.file));
   }
-  std::string header = writer.Finish(static_cast<uint64_t>(alignment));
+  std::string header = writer.Finish(alignment);
   for (size_t i = 1; i < placed.size(); ++i) placed[i].begin += header.size();
   placed[0].size_bytes = header.size();
   placed[0].derived = std::make_shared<HeldBytes>(std::move(header));
