@@ -108,7 +108,7 @@ def format_report(report):
         f"{machine['cpu']}, {machine['threads']} threads of {machine['cores']} cores, load average {machine['load']:.2f} at the "
         f"start; {report['date']}; Inlay {report['commit']}, kernels {report['kernels'] or '?'}; {report['peer']}.",
         "",
-        f"Limits: read {limits['read_gb_per_s']:.1f} GB/s, int8 {limits['int8_gop_per_s']:.0f} GOP/s, f32 "
+        f"Limits at the start (a row's share is of those just before it): read {limits['read_gb_per_s']:.1f} GB/s, int8 {limits['int8_gop_per_s']:.0f} GOP/s, f32 "
         f"{limits['f32_gflop_per_s']:.0f} GFLOP/s. Command: `{report['command']}`.",
     ]
     if report["rows"]:
