@@ -37,9 +37,6 @@ absl::Status TranslateModelOptions(const llm_model_options* given, ModelOptions*
   llm_model_options c;
   llm_model_options_init(&c);
   if (given != nullptr) LLM_RETURN_IF_ERROR(ReadStruct("llm_model_options", given, &c));
-  if (c.device == LLM_DEVICE_CUDA) {
-    return absl::UnimplementedError(absl::StrCat("device: ", c.device, " is not in this build"));
-  }
   if (c.device > LLM_DEVICE_SIM) {
     return absl::InvalidArgumentError(absl::StrCat("device: ", c.device, " is unknown"));
   }
@@ -53,6 +50,9 @@ absl::Status TranslateModelOptions(const llm_model_options* given, ModelOptions*
       ReadSwitch("float_activations", c.float_activations, false, &options->float_activations));
   LLM_RETURN_IF_ERROR(TranslateLimits(c.limits, options));
   options->simulated = c.device == LLM_DEVICE_SIM;
+  options->device = c.device == LLM_DEVICE_CPU    ? DeviceChoice::kCpu
+                    : c.device == LLM_DEVICE_CUDA ? DeviceChoice::kCuda
+                                                  : DeviceChoice::kDefault;
   LLM_RETURN_IF_ERROR(ReadSwitch("header_only", c.header_only, false, &options->header_only));
   LLM_RETURN_IF_ERROR(ReadSwitch("map_pack", c.map_pack, false, &options->map_pack));
   LLM_RETURN_IF_ERROR(ReadSwitch("verify_pack", c.verify_pack, false, &options->verify_pack));

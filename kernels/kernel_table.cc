@@ -5,6 +5,9 @@
 #include "absl/strings/str_join.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/reference/reference.h"
+#ifdef INLAY_CUDA
+#include "kernels/cuda/cuda_table.h"
+#endif
 
 namespace llm {
 
@@ -28,6 +31,14 @@ absl::StatusOr<const KernelTable*> FindKernels(absl::string_view name) {
       "kernels: no backend \"", name, "\" on this machine; it has ",
       absl::StrJoin(tables, ", ",
                     [](std::string* out, const KernelTable* table) { *out += table->name; })));
+}
+
+absl::StatusOr<const KernelTable*> FindCudaKernels() {
+#ifdef INLAY_CUDA
+  return &CudaKernels();
+#else
+  return absl::UnavailableError("CUDA: this library was built without it (-DINLAY_CUDA=ON)");
+#endif
 }
 
 }  // namespace llm

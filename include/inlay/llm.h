@@ -132,6 +132,10 @@ static inline void llm_host_init(llm_host* host) {
 
 #define LLM_DEVICE_DEFAULT 0 /* the GPU when there is one that this build can use, else the CPU */
 #define LLM_DEVICE_CPU 1
+/* One NVIDIA GPU of compute capability 8.0 or later, the driver's first. LLM_UNAVAILABLE, saying
+ * which: this library was built without CUDA, there is no driver, or no such GPU;
+ * LLM_UNIMPLEMENTED, naming it: an op or a weight format that the model needs. By default a model
+ * goes to the CPU for any of these. */
 #define LLM_DEVICE_CUDA 2
 /* Computes nothing: no weights are read, no KV memory is taken, and a step moves a virtual clock by
  * what sim_costs of llm_engine_options say. Its engines are driven by hand. Since ABI 1.1. */
@@ -187,9 +191,9 @@ typedef struct llm_model_options {
   uint32_t num_threads;       /* for loading; default: the cores this process may use */
   uint32_t float_activations; /* switch, default off: integer weights meet int8 activations, BF16
                                  weights bf16 ones; on: f32 ones, slower */
-  llm_string kernels; /* "avx512", "avx2", "generic", "reference"; default: the fastest that this
-                         machine runs */
-  uint64_t max_memory_bytes; /* for weights; default: no limit */
+  llm_string kernels; /* "avx512", "avx2", "generic", "reference", "cuda"; default: the fastest that
+                         the device runs */
+  uint64_t max_memory_bytes; /* for weights, a GPU's memory included; default: no limit */
   llm_log_callback log;      /* default: silent */
   void* log_user_data;
   llm_progress_callback progress; /* default: none */
@@ -384,10 +388,12 @@ static inline void llm_sim_costs_init(llm_sim_costs* costs) {
 
 typedef struct llm_engine_options {
   uint32_t struct_size;
-  uint32_t num_threads; /* busy threads of a step; default: the cores this process may use */
+  uint32_t num_threads; /* busy threads of a step; default: the cores this process may use. With a
+                           GPU it is always 1 */
   uint32_t kv_dtype;    /* LLM_KV_* */
   uint32_t block_size;  /* tokens; a power of two >= 16; default 16 */
-  uint64_t kv_tokens; /* default: max(context, 8 x 2048) tokens, at most a quarter of free memory */
+  uint64_t kv_tokens;   /* default: max(context, 8 x 2048) tokens, at most a quarter of free memory,
+                           the GPU's where there is one */
   uint32_t max_context_tokens;  /* prompt and output of one request; default: the model's, at most
                                    kv_tokens */
   uint32_t max_sequences;       /* running at once; default 32 */

@@ -27,6 +27,8 @@ class CudaOwner {
     return *this;
   }
   Handle get() const { return handle_; }
+  // The handle, which the caller gives back from now on.
+  Handle Release() { return std::exchange(handle_, nullptr); }
   void Reset() {
     if (handle_ != nullptr) (void)kRelease(handle_);
     handle_ = nullptr;

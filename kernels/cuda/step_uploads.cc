@@ -10,12 +10,16 @@
 #include "src/base/status_macros.h"
 
 namespace llm {
+namespace {
 
-absl::StatusOr<std::unique_ptr<StepUploads>> StepUploads::Create(size_t capacity_bytes) {
-  std::unique_ptr<StepUploads> uploads(new StepUploads(capacity_bytes));
-  LLM_ASSIGN_OR_RETURN(uploads->device_, AllocateDevice(capacity_bytes, "arrays of a step"));
-  LLM_ASSIGN_OR_RETURN(uploads->pinned_, AllocatePinned(capacity_bytes, "arrays of a step"));
+constexpr size_t kFewCopies = 64;  // more only where sequences have a table of their own (longrope)
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<StepUploads>> StepUploads::Create(const UploadMemory& memory) {
+  std::unique_ptr<StepUploads> uploads(new StepUploads(memory));
   LLM_ASSIGN_OR_RETURN(uploads->copied_, CreateEvent());
+  uploads->copies_.reserve(kFewCopies);
   return uploads;
 }
 
@@ -28,25 +32,23 @@ absl::Status StepUploads::Begin() {
 
 absl::StatusOr<const std::byte*> StepUploads::Upload(cudaStream_t stream, const void* host,
                                                      size_t bytes) {
-  const auto [copy, is_new] = copies_.try_emplace({host, bytes}, nullptr);
-  if (!is_new) return copy->second;
+  for (const Copy& copy : copies_) {
+    if (copy.host == host && copy.bytes == bytes) return copy.device;
+  }
   const size_t begin = used_bytes_;
-  if (bytes > capacity_bytes_ - begin) {
-    copies_.erase(copy);
+  if (bytes > memory_.bytes - begin) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("arrays of a step: ", bytes, " bytes after ", begin, " of ", capacity_bytes_));
+        absl::StrCat("arrays of a step: ", bytes, " bytes after ", begin, " of ", memory_.bytes));
   }
-  std::byte* device = static_cast<std::byte*>(device_.get()) + begin;
-  std::byte* pinned = static_cast<std::byte*>(pinned_.get()) + begin;
+  std::byte* device = memory_.device + begin;
+  std::byte* pinned = memory_.pinned + begin;
   if (bytes > 0) std::memcpy(pinned, host, bytes);
-  cudaError_t error = cudaMemcpyAsync(device, pinned, bytes, cudaMemcpyHostToDevice, stream);
-  if (error == cudaSuccess) error = cudaEventRecord(copied_.get(), stream);
-  if (error != cudaSuccess) {
-    copies_.erase(copy);
-    return CudaStatus("arrays of a step", error);
-  }
-  used_bytes_ = std::min(capacity_bytes_, begin + RoundUp<size_t>(bytes, 64));
-  copy->second = device;
+  // From here on the pinned bytes count as read, whatever fails.
+  used_bytes_ = std::min(memory_.bytes, begin + RoundUp<size_t>(bytes, 64));
+  LLM_RETURN_IF_CUDA_ERROR("arrays of a step",
+                           cudaMemcpyAsync(device, pinned, bytes, cudaMemcpyHostToDevice, stream));
+  LLM_RETURN_IF_CUDA_ERROR("arrays of a step", cudaEventRecord(copied_.get(), stream));
+  copies_.push_back({host, bytes, device});
   return device;
 }
 

@@ -5,21 +5,21 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "kernels/cuda/device_buffer.h"
+#include "src/tensor/device.h"
 
 namespace llm {
 
 // Used by one thread, on one stream.
 class StepUploads {
  public:
-  // `capacity_bytes` bounds what one step may copy; as much pinned memory is taken.
-  static absl::StatusOr<std::unique_ptr<StepUploads>> Create(size_t capacity_bytes);
+  // `memory` bounds what one step may copy.
+  static absl::StatusOr<std::unique_ptr<StepUploads>> Create(const UploadMemory& memory);
 
   // Begins a step: what was copied before is void. Waits for the copies of the step before, which
   // read the same pinned memory.
@@ -27,7 +27,7 @@ class StepUploads {
 
   // The copy on the device, which work put on the stream from now on finds filled. Within a step
   // the same range of host memory gives the same copy and must not have changed. RESOURCE_EXHAUSTED
-  // when the step copies more than the capacity.
+  // when the step copies more than the memory holds.
   absl::StatusOr<const std::byte*> Upload(cudaStream_t stream, const void* host, size_t bytes);
   template <typename T>
   absl::StatusOr<const T*> Upload(cudaStream_t stream, absl::Span<const T> values) {
@@ -38,14 +38,18 @@ class StepUploads {
   }
 
  private:
-  explicit StepUploads(size_t capacity_bytes) : capacity_bytes_(capacity_bytes) {}
+  struct Copy {
+    const void* host = nullptr;
+    size_t bytes = 0;
+    const std::byte* device = nullptr;
+  };
 
-  size_t capacity_bytes_;
+  explicit StepUploads(const UploadMemory& memory) : memory_(memory) {}
+
+  const UploadMemory memory_;
   size_t used_bytes_ = 0;
-  DeviceMemoryOwner device_;
-  PinnedMemoryOwner pinned_;
-  EventOwner copied_;  // recorded behind the last copy
-  std::map<std::pair<const void*, size_t>, const std::byte*> copies_;
+  EventOwner copied_;         // recorded behind the last copy
+  std::vector<Copy> copies_;  // of this step: some ten, looked up by each op of each layer
 };
 
 }  // namespace llm

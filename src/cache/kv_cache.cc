@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "src/base/dcheck.h"
 #include "src/base/math.h"
+#include "src/base/status_macros.h"
 
 namespace llm {
 namespace {
@@ -42,9 +43,10 @@ absl::Status CheckGroups(const std::vector<KvGroupSpec>& groups,
 absl::StatusOr<std::unique_ptr<KvCache>> KvCache::Create(Allocator* allocator,
                                                          const std::vector<KvGroupSpec>& groups,
                                                          const std::vector<int>& num_blocks,
-                                                         size_t block_bytes) {
+                                                         size_t block_bytes,
+                                                         const KvMemory& memory) {
   if (absl::Status status = CheckGroups(groups, num_blocks); !status.ok()) return status;
-  std::unique_ptr<KvCache> cache(new KvCache());
+  std::unique_ptr<KvCache> cache(new KvCache(memory));
   cache->block_bytes_ = block_bytes;
   cache->groups_ = groups;
   cache->num_blocks_ = num_blocks;
@@ -69,11 +71,18 @@ absl::StatusOr<std::unique_ptr<KvCache>> KvCache::Create(Allocator* allocator,
       total = *sum;
     }
   }
-  // Zeros, so that a slot never written holds numbers and not what the host had there.
-  absl::StatusOr<Buffer> storage = Buffer::AllocateZeroed(allocator, total, "kv cache");
-  if (!storage.ok()) return storage.status();
-  cache->storage_ = std::move(storage).value();
+  LLM_RETURN_IF_ERROR(cache->Allocate(allocator, total));
   return cache;
+}
+
+// Zeros, so that a slot never written holds numbers and not what the host had there.
+absl::Status KvCache::Allocate(Allocator* allocator, size_t bytes) {
+  if (memory_.device == nullptr) {
+    LLM_ASSIGN_OR_RETURN(storage_, Buffer::AllocateZeroed(allocator, bytes, "kv cache"));
+    return absl::OkStatus();
+  }
+  LLM_ASSIGN_OR_RETURN(storage_, Buffer::AllocateOn(memory_.device, allocator, bytes, "kv cache"));
+  return memory_.stream->Clear(storage_.data(), bytes);
 }
 
 std::byte* KvCache::LayerBase(int layer) const {
@@ -81,31 +90,49 @@ std::byte* KvCache::LayerBase(int layer) const {
   return storage_.data() + layers_[static_cast<size_t>(layer)].offset;
 }
 
-void KvCache::CopyBlock(int group, BlockId source, BlockId destination) {
+absl::Status KvCache::CopyBlock(int group, BlockId source, BlockId destination) {
   LLM_DCHECK(source >= 0 && source < num_blocks(group));
   LLM_DCHECK(destination >= 0 && destination < num_blocks(group));
-  if (source == destination) return;
+  if (source == destination) return absl::OkStatus();
   for (int layer : groups_[static_cast<size_t>(group)].layers) {
     std::byte* base = LayerBase(layer);
-    std::memcpy(base + static_cast<size_t>(destination) * block_bytes_,
-                base + static_cast<size_t>(source) * block_bytes_, block_bytes_);
+    std::byte* to = base + static_cast<size_t>(destination) * block_bytes_;
+    const std::byte* from = base + static_cast<size_t>(source) * block_bytes_;
+    if (memory_.stream == nullptr) {
+      std::memcpy(to, from, block_bytes_);
+    } else {
+      LLM_RETURN_IF_ERROR(memory_.stream->CopyWithin(to, from, block_bytes_));
+    }
   }
+  return absl::OkStatus();
 }
 
-void KvCache::ReadBlock(int group, BlockId block, std::byte* out) const {
+absl::Status KvCache::ReadBlock(int group, BlockId block, std::byte* out) const {
   LLM_DCHECK(block >= 0 && block < num_blocks(group));
   for (int layer : groups_[static_cast<size_t>(group)].layers) {
-    std::memcpy(out, LayerBase(layer) + static_cast<size_t>(block) * block_bytes_, block_bytes_);
+    const std::byte* from = LayerBase(layer) + static_cast<size_t>(block) * block_bytes_;
+    if (memory_.stream == nullptr) {
+      std::memcpy(out, from, block_bytes_);
+    } else {
+      LLM_RETURN_IF_ERROR(memory_.stream->CopyOut(out, from, block_bytes_));
+    }
     out += block_bytes_;
   }
+  return memory_.stream == nullptr ? absl::OkStatus() : memory_.stream->Wait();
 }
 
-void KvCache::WriteBlock(int group, BlockId block, const std::byte* from) {
+absl::Status KvCache::WriteBlock(int group, BlockId block, const std::byte* from) {
   LLM_DCHECK(block >= 0 && block < num_blocks(group));
   for (int layer : groups_[static_cast<size_t>(group)].layers) {
-    std::memcpy(LayerBase(layer) + static_cast<size_t>(block) * block_bytes_, from, block_bytes_);
+    std::byte* to = LayerBase(layer) + static_cast<size_t>(block) * block_bytes_;
+    if (memory_.stream == nullptr) {
+      std::memcpy(to, from, block_bytes_);
+    } else {
+      LLM_RETURN_IF_ERROR(memory_.stream->CopyIn(to, from, block_bytes_));
+    }
     from += block_bytes_;
   }
+  return memory_.stream == nullptr ? absl::OkStatus() : memory_.stream->Wait();
 }
 
 }  // namespace llm

@@ -90,7 +90,9 @@ absl::StatusOr<EnginePlan> PlanEngine(const ModelConfig& config, const KernelTab
   LLM_RETURN_IF_ERROR(CheckOptions(options));
   EnginePlan plan;
   plan.num_threads = static_cast<int>(options.num_threads);
-  if (plan.num_threads == 0) {
+  if (kernels.open_device != nullptr) {
+    plan.num_threads = 1;  // the one that puts work on the device's stream
+  } else if (plan.num_threads == 0) {
     LLM_ASSIGN_OR_RETURN(plan.num_threads, UsableCores());
   }
   plan.step_ns = options.max_step_tokens == 0 ? kStepNs : 0;
@@ -127,6 +129,13 @@ absl::StatusOr<EnginePlan> PlanEngine(const ModelConfig& config, const KernelTab
     return absl::ResourceExhaustedError(absl::StrCat(
         "max_memory_bytes: ", options.max_memory_bytes, " is less than the ", plan.kv_bytes,
         " bytes of KV and ", plan.workspace_bytes, " of workspace that these options need"));
+  }
+  const uint64_t on_device = total - bytes.pinned;
+  if (kernels.open_device != nullptr && on_device > static_cast<uint64_t>(available_bytes)) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("device memory: ", available_bytes, " bytes are free, less than the ",
+                     plan.kv_bytes, " bytes of KV and ", plan.workspace_bytes - bytes.pinned,
+                     " of workspace that these options need"));
   }
   return plan;
 }

@@ -21,8 +21,9 @@ struct EnginePlan {
   uint64_t workspace_bytes = 0;
 };
 
-// `available_bytes`: memory that the process can still get; the default KV size is at most a
-// quarter of it.
+// `available_bytes`: memory that the process can still get, of the device where the kernels have
+// one; the default KV size is at most a quarter of it. RESOURCE_EXHAUSTED, with the numbers, where
+// the limit, or the device's memory, is too small.
 absl::StatusOr<EnginePlan> PlanEngine(const ModelConfig& config, const KernelTable& kernels,
                                       bool float_activations, const OpenOptions& options,
                                       int64_t available_bytes);

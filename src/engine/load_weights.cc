@@ -28,11 +28,13 @@ absl::Status WithLoadingThreads(const ModelOptions& options,
 }
 
 absl::StatusOr<std::unique_ptr<Model>> LoadModelWith(const ModelOptions& options,
+                                                     const Backend& backend,
                                                      const WeightSource& source,
                                                      Allocator* allocator, LoadProgress progress,
                                                      std::function<absl::Status()> beside) {
   WeightsOptions weights;
-  LLM_ASSIGN_OR_RETURN(weights.kernels, FindKernels(options.kernels));
+  weights.kernels = backend.kernels;
+  weights.device = backend.device;
   weights.allocator = allocator;
   weights.beside = std::move(beside);
   weights.map = options.map_pack;

@@ -6,6 +6,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "src/base/thread_pool.h"
+#include "src/engine/choose_backend.h"
 #include "src/engine/loaded_model.h"
 #include "src/model/model.h"
 
@@ -15,9 +16,10 @@ namespace llm {
 absl::Status WithLoadingThreads(const ModelOptions& options,
                                 absl::FunctionRef<absl::Status(ThreadPool* pool)> work);
 
-// `allocator` outlives the model; `beside` is that of WeightsOptions. Errors are those of LoadModel
-// and of the hooks.
+// For the backend's kernels, on its device or, without one, in host memory. `allocator` outlives
+// the model; `beside` is that of WeightsOptions. Errors are those of LoadModel and of the hooks.
 absl::StatusOr<std::unique_ptr<Model>> LoadModelWith(const ModelOptions& options,
+                                                     const Backend& backend,
                                                      const WeightSource& source,
                                                      Allocator* allocator, LoadProgress progress,
                                                      std::function<absl::Status()> beside = {});

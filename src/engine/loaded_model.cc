@@ -5,17 +5,19 @@
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "kernels/kernel_table.h"
 #include "src/base/clock.h"
 #include "src/base/float_state.h"
 #include "src/base/status_macros.h"
 #include "src/base/xxh64.h"
 #include "src/engine/check_vocabulary.h"
+#include "src/engine/choose_backend.h"
 #include "src/engine/directory_model.h"
 #include "src/engine/end_ids.h"
 #include "src/engine/load_weights.h"
 #include "src/engine/open_source.h"
+#include "src/engine/random.h"
 #include "src/engine/tokenizer_from_gguf.h"
+#include "src/tensor/host_copy.h"
 
 namespace llm {
 namespace {
@@ -88,7 +90,9 @@ absl::StatusOr<std::shared_ptr<const LoadedModel>> LoadedModel::Open(
   times.model_ns = clock.NowNs() - start_ns;
   options.logger.Info("model ", loaded->name_, ": ", config.architecture, ", ", config.num_layers,
                       " layers, ", loaded->weights_bytes(), " bytes of weights, kernels ",
-                      loaded->model_->kernels->name);
+                      loaded->model_->kernels->name,
+                      loaded->model_->device != nullptr ? " on " : "",
+                      loaded->model_->device != nullptr ? loaded->model_->device->name() : "");
   return std::shared_ptr<const LoadedModel>(std::move(loaded));
 }
 
@@ -98,8 +102,14 @@ absl::Status LoadedModel::LoadWeights(const WeightSource& source, const ModelOpt
   };
   std::function<absl::Status()> text;
   if (tokenizer_ == nullptr) text = [&] { return LoadText(source, options); };
-  LLM_ASSIGN_OR_RETURN(model_,
-                       LoadModelWith(options, source, &allocator_, report, std::move(text)));
+  LLM_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(source));
+  LLM_ASSIGN_OR_RETURN(const Backend backend, ChooseBackend(options, source, config));
+  if (backend.device != nullptr) {
+    LLM_ASSIGN_OR_RETURN(const size_t bytes, WeightsBytes(source, config, *backend.kernels));
+    LLM_RETURN_IF_ERROR(CheckDeviceRoom(*backend.device, bytes, "the weights"));
+  }
+  LLM_ASSIGN_OR_RETURN(
+      model_, LoadModelWith(options, backend, source, &allocator_, report, std::move(text)));
   weights_bytes_ = model_->weights.bytes.size();
   return absl::OkStatus();
 }
@@ -109,7 +119,8 @@ absl::Status LoadedModel::PlanWeights(const WeightSource& source, const ModelOpt
   simulated_ = options.simulated;
   auto model = std::make_unique<Model>();
   LLM_ASSIGN_OR_RETURN(model->config, ReadModelConfig(source));
-  LLM_ASSIGN_OR_RETURN(model->kernels, FindKernels(options.kernels));
+  LLM_ASSIGN_OR_RETURN(const Backend backend, ChooseBackend(options, source, model->config));
+  model->kernels = backend.kernels;
   LLM_ASSIGN_OR_RETURN(weights_bytes_, WeightsBytes(source, model->config, *model->kernels));
   model_ = std::move(model);
   return absl::OkStatus();
@@ -147,7 +158,10 @@ uint64_t LoadedModel::Identity() const {
   if (identity != 0) return identity;
   Xxh64 hash;
   hash.Add(&metadata_checksum_, sizeof(metadata_checksum_));
-  hash.Add(model_->weights.bytes.data(), model_->weights.bytes.size());
+  const absl::Status read =
+      VisitOnHost(model_->device.get(), model_->weights.bytes,
+                  [&](absl::Span<const std::byte> piece) { hash.Add(piece.data(), piece.size()); });
+  if (!read.ok()) return DrawRandom();  // a lost device: nothing that is saved may match
   identity = std::max<uint64_t>(1, hash.Digest());
   identity_.store(identity);
   return identity;

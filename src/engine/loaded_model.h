@@ -24,10 +24,13 @@ namespace llm {
 // As llm_progress_callback.
 using ProgressCallback = int32_t (*)(void* user_data, uint64_t done_bytes, uint64_t total_bytes);
 
+enum class DeviceChoice : int32_t { kDefault, kCpu, kCuda };
+
 struct ModelOptions {
+  DeviceChoice device = DeviceChoice::kDefault;
   int num_threads = 0;  // for loading; 0: the cores that this process may use
   bool float_activations = false;
-  std::string kernels;            // empty: the fastest that this machine runs
+  std::string kernels;            // empty: the fastest that the device runs
   uint64_t max_memory_bytes = 0;  // 0: no limit
   Logger logger;
   LoaderLimits limits;

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/kernel_table.h"
 #include "src/base/math.h"
 #include "src/base/status_macros.h"
 #include "src/engine/check_vocabulary.h"
+#include "src/engine/choose_backend.h"
 #include "src/engine/engine_plan.h"
 #include "src/engine/open_source.h"
 #include "src/engine/system_limits.h"
@@ -25,6 +25,18 @@ absl::Status CheckLimit(const ModelOptions& options, const LoadBytes& bytes) {
   return absl::ResourceExhaustedError(absl::StrCat(
       "max_memory_bytes: ", options.max_memory_bytes, " is less than the ", bytes.weights,
       " bytes of weights and ", bytes.staging, " of staging that loading the model needs"));
+}
+
+// The engine will find the model's memory taken.
+absl::StatusOr<int64_t> AvailableAfter(const MemoryPlan& plan, const Device* device) {
+  if (device != nullptr) {
+    LLM_RETURN_IF_ERROR(CheckDeviceRoom(*device, plan.weights_bytes, "the weights"));
+    LLM_ASSIGN_OR_RETURN(const size_t free_bytes, device->FreeBytes());
+    return static_cast<int64_t>(free_bytes - std::min<uint64_t>(free_bytes, plan.weights_bytes));
+  }
+  const int64_t taken = static_cast<int64_t>(plan.weights_bytes + plan.tokenizer_bytes);
+  LLM_ASSIGN_OR_RETURN(const int64_t free_bytes, AvailableMemoryBytes());
+  return std::max<int64_t>(0, free_bytes - taken);
 }
 
 uint64_t EventBytes(const OpenOptions& options) {
@@ -50,21 +62,19 @@ absl::StatusOr<MemoryPlan> PlanMemory(std::unique_ptr<ModelFile> file, const Mod
   plan.tokenizer_bytes = tokenizer->size_bytes();
   LLM_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(*source));
   LLM_RETURN_IF_ERROR(CheckVocabulary(where, *tokenizer, config.vocab_size));
-  LLM_ASSIGN_OR_RETURN(const KernelTable* kernels, FindKernels(model.kernels));
+  LLM_ASSIGN_OR_RETURN(const Backend backend, ChooseBackend(model, *source, config));
   int threads = model.num_threads;
   if (threads <= 0) {
     LLM_ASSIGN_OR_RETURN(threads, UsableCores());
   }
-  LLM_ASSIGN_OR_RETURN(const LoadBytes load, PlanLoad(*source, config, *kernels, threads));
+  LLM_ASSIGN_OR_RETURN(const LoadBytes load, PlanLoad(*source, config, *backend.kernels, threads));
   LLM_RETURN_IF_ERROR(CheckLimit(model, load));
   plan.weights_bytes = load.weights;
   plan.loading_bytes = load.staging;
-  // The engine will find the model's memory taken.
-  const int64_t taken = static_cast<int64_t>(plan.weights_bytes + plan.tokenizer_bytes);
-  LLM_ASSIGN_OR_RETURN(const int64_t free_bytes, AvailableMemoryBytes());
-  const int64_t available = std::max<int64_t>(0, free_bytes - taken);
-  LLM_ASSIGN_OR_RETURN(const EnginePlan sized,
-                       PlanEngine(config, *kernels, model.float_activations, engine, available));
+  LLM_ASSIGN_OR_RETURN(const int64_t available, AvailableAfter(plan, backend.device.get()));
+  LLM_ASSIGN_OR_RETURN(
+      const EnginePlan sized,
+      PlanEngine(config, *backend.kernels, model.float_activations, engine, available));
   plan.kv_bytes = sized.kv_bytes;
   plan.workspace_bytes = sized.workspace_bytes;
   plan.event_bytes = EventBytes(engine);

@@ -144,8 +144,10 @@ absl::Status BuildDevice(const LoadedModel& model, const EnginePlan& plan,
       parts->runner,
       ModelRunner::Create(&weights, plan.runner, foundation->pool.get(), &foundation->allocator));
   LLM_ASSIGN_OR_RETURN(parts->bytes, MakeByteModel(weights, plan.runner));
-  parts->memory_bandwidth =
-      MeasureReadBandwidth(weights.weights, SteadyClock(), foundation->pool.get());
+  if (weights.device == nullptr) {
+    parts->memory_bandwidth =
+        MeasureReadBandwidth(weights.weights, SteadyClock(), foundation->pool.get());
+  }
   return foundation->hook_fault.status();
 }
 
@@ -158,6 +160,14 @@ void BuildSimulated(const LoadedModel& model, const EnginePlan& plan, const Open
   parts->runner =
       std::make_unique<SimRunner>(options.sim_cost, config.vocab_size, parts->virtual_clock);
   parts->bytes = SimulatedByteModel(config, plan.runner, model.weights_bytes());
+}
+
+// A simulated engine takes no memory: it may be larger than this machine.
+absl::StatusOr<int64_t> AvailableBytes(const LoadedModel& model) {
+  if (model.simulated()) return std::numeric_limits<int64_t>::max();
+  if (model.model().device == nullptr) return AvailableMemoryBytes();
+  LLM_ASSIGN_OR_RETURN(const size_t free_bytes, model.model().device->FreeBytes());
+  return static_cast<int64_t>(free_bytes);
 }
 
 }  // namespace
@@ -173,11 +183,7 @@ absl::StatusOr<std::unique_ptr<Engine>> OpenEngine(const std::shared_ptr<const L
   const SteadyClock steady;  // what opening costs is measured in real time, whatever the host's is
   const int64_t start_ns = steady.NowNs();
   const Model& weights = model->model();
-  // A simulated engine takes no memory: it may be larger than this machine.
-  int64_t available = std::numeric_limits<int64_t>::max();
-  if (!model->simulated()) {
-    LLM_ASSIGN_OR_RETURN(available, AvailableMemoryBytes());
-  }
+  LLM_ASSIGN_OR_RETURN(const int64_t available, AvailableBytes(*model));
   LLM_ASSIGN_OR_RETURN(
       const EnginePlan plan,
       PlanEngine(weights.config, *weights.kernels, model->float_activations(), options, available));

@@ -34,6 +34,9 @@ absl::Status SaveModel(std::unique_ptr<ModelFile> file, const ModelOptions& opti
     return absl::FailedPreconditionError(absl::StrCat(where, ": is a pack already"));
   }
   LLM_RETURN_IF_ERROR(CheckTokenizer(where, *source));
+  LLM_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(*source));
+  LLM_ASSIGN_OR_RETURN(Backend backend, ChooseBackend(options, *source, config));
+  backend.device.reset();  // the image is made, and read, in host memory
   Allocator allocator;
   allocator.set_limit_bytes(options.max_memory_bytes);
   allocator.set_hooks(options.host.allocator);
@@ -42,12 +45,12 @@ absl::Status SaveModel(std::unique_ptr<ModelFile> file, const ModelOptions& opti
   const auto report = [&](uint64_t done, uint64_t total) {
     return ReportProgress(options, "save", done, total);
   };
-  LLM_ASSIGN_OR_RETURN(
-      const std::unique_ptr<Model> model,
-      LoadModelWith(options, *source, &allocator, [&](uint64_t done_bytes, uint64_t total_bytes) {
-        read_bytes = total_bytes;
-        return report(done_bytes, 2 * total_bytes);
-      }));
+  LLM_ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
+                       LoadModelWith(options, backend, *source, &allocator,
+                                     [&](uint64_t done_bytes, uint64_t total_bytes) {
+                                       read_bytes = total_bytes;
+                                       return report(done_bytes, 2 * total_bytes);
+                                     }));
   return WritePack(*source, *model, path, [&](uint64_t done_bytes, uint64_t total_bytes) {
     const double share = static_cast<double>(done_bytes) / static_cast<double>(total_bytes);
     const auto written = static_cast<uint64_t>(share * static_cast<double>(read_bytes));

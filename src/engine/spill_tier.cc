@@ -77,7 +77,7 @@ void SpillTier::OnEvict(const PrefixBlockId& id, BlockId block) {
     return;
   }
   const size_t bytes = BlockBytes(id.group);
-  runner_->ReadBlock(id.group, block, scratch_.data());
+  if (!runner_->ReadBlock(id.group, block, scratch_.data()).ok()) return;  // its next step says why
   SpillIndex::Slot slot = SpillIndex::kNoSlot;
   try {
     slot = index_.Add(id, Checksum(scratch_.data(), bytes));
@@ -169,7 +169,7 @@ bool SpillTier::Fill(const PrefixBlockId& id, BlockId block) {
   }
   read_ns_ = kReadMemory * read_ns_ + static_cast<double>(clock_->NowNs() - start_ns);
   read_bytes_ = kReadMemory * read_bytes_ + static_cast<double>(bytes);
-  runner_->WriteBlock(id.group, block, scratch_.data());
+  if (!runner_->WriteBlock(id.group, block, scratch_.data()).ok()) return false;
   index_.Touch(slot);
   ++counters_.returned_blocks_total;
   counters_.read_bytes_total += bytes;

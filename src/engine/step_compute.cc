@@ -111,7 +111,12 @@ absl::StatusOr<SampledToken> StepLoop::SampleRow(const ScheduledChunk& chunk, si
   }
   const size_t vocab_size = static_cast<size_t>(logits_.vocab_size);
   LogitsRow one;
-  one.logits = absl::MakeSpan(logits_.logits + row * vocab_size, vocab_size);
+  if (NeedsLogits(chunk)) {
+    one.logits = absl::MakeSpan(logits_.logits + row * vocab_size, vocab_size);
+  } else if (logits_.argmax[row] >= logits_.vocab_size) {
+    return absl::InternalError(absl::StrCat("argmax ", logits_.argmax[row],
+                                            " lies outside a vocabulary of ", vocab_size, " ids"));
+  }
   one.argmax = logits_.argmax[row];
   one.max = logits_.max[row];
   one.log_sum_exp = logits_.log_sum_exp[row];

@@ -235,6 +235,11 @@ void StepLoop::HandleFailedStep(const StepPlan& plan, const absl::Status& status
   ++counters_.failed_steps_total;
   log_.Fail(plan, static_cast<int32_t>(status.code()), laps_.last_ns());
   ++num_failures_;
+  const absl::Status device = runner_->DeviceStatus();
+  if (!device.ok()) {
+    Fail(absl::InternalError(absl::StrCat("the device is lost: ", device.message())));
+    return;
+  }
   LogError("step failed (", num_failures_, " in a row, ", plan.chunks.size(),
            " requests): ", status.message());
   if (num_failures_ < kMaxFailures) return;

@@ -130,7 +130,7 @@ class StepLoop {
   void CommitPins(const std::vector<ScheduledChunk>& chunks);  // step_pin.cc
   absl::Status PinPrefix(const ActiveRequest& request);
   void CommitTransfers(const std::vector<ScheduledChunk>& chunks);  // step_transfer.cc
-  void CopyOut(const ActiveRequest& request);
+  absl::Status CopyOut(const ActiveRequest& request);
   void RestorePrefix(ActiveRequest* request);
   void StageToken(ActiveRequest* request, const SampledToken& token);
   void CountPlan(const StepPlan& plan);

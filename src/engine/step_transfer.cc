@@ -3,6 +3,7 @@
 #include <new>
 
 #include "src/base/dcheck.h"
+#include "src/base/status_macros.h"
 #include "src/engine/step_loop.h"
 
 namespace llm {
@@ -14,14 +15,14 @@ void StepLoop::CommitTransfers(const std::vector<ScheduledChunk>& chunks) {
         request->num_computed_tokens < request->num_tokens()) {
       continue;
     }
-    CopyOut(*request);
-    End(request, FinishReason::kLength, absl::OkStatus());
+    const absl::Status copied = CopyOut(*request);
+    End(request, copied.ok() ? FinishReason::kLength : FinishReason::kError, copied);
   }
 }
 
 // The tables hold what an image does: the last window, where there is one, moved on with the last
 // token.
-void StepLoop::CopyOut(const ActiveRequest& request) {
+absl::Status StepLoop::CopyOut(const ActiveRequest& request) {
   const KvImage& image = *request.transfer->image;
   for (int32_t index = 0; index < image.num_blocks(); ++index) {
     for (size_t g = 0; g < request.block_tables.size(); ++g) {
@@ -30,16 +31,16 @@ void StepLoop::CopyOut(const ActiveRequest& request) {
       if (out == nullptr) continue;
       const BlockId block = request.block_tables[g][static_cast<size_t>(index)];
       LLM_DCHECK(block != kNullBlock);
-      runner_->ReadBlock(group, block, out);
+      LLM_RETURN_IF_ERROR(runner_->ReadBlock(group, block, out));
     }
   }
+  return absl::OkStatus();
 }
 
 void StepLoop::RestorePrefix(ActiveRequest* request) {
   const KvImage& image = *request->transfer->image;
   const auto fill = [&](int32_t index, int group, BlockId block) {
-    runner_->WriteBlock(group, block, image.block(index, group));
-    return true;
+    return runner_->WriteBlock(group, block, image.block(index, group)).ok();
   };
   const uint64_t id = request->request.id;
   try {

@@ -2,7 +2,6 @@
 // still to be added.
 #include "src/model/decoder.h"
 
-#include <cstring>
 #include <utility>
 
 #include "kernels/checks.h"
@@ -244,15 +243,23 @@ absl::Status Decoder::PostNorm(const float* weight, int64_t rows) {
       Op("post_norm"));
 }
 
-void Decoder::GatherRows(absl::Span<const int32_t> rows, size_t first) {
+// Rows that lie side by side go together: a step's decodes are one run.
+absl::Status Decoder::GatherRows(absl::Span<const int32_t> rows, size_t first) {
   const DecoderWorkspace& ws = workspace_;
-  const auto hidden = static_cast<size_t>(config_.hidden_size);
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const size_t from = static_cast<size_t>(rows[i]) * hidden;
-    const size_t to = (first + i) * hidden;
-    std::memcpy(ws.head_residual + to, ws.residual + from, hidden * sizeof(float));
-    std::memcpy(ws.head_update + to, ws.update + from, hidden * sizeof(float));
+  const int64_t hidden = config_.hidden_size;
+  for (size_t begin = 0; begin < rows.size();) {
+    size_t end = begin + 1;
+    while (end < rows.size() && rows[end] == rows[end - 1] + 1) ++end;
+    const int64_t from = rows[begin] * hidden;
+    const int64_t to = static_cast<int64_t>(first + begin) * hidden;
+    const auto count = static_cast<int64_t>(end - begin);
+    LLM_RETURN_IF_ERROR(
+        Copy({ws.residual + from, hidden}, {ws.head_residual + to, hidden}, count, 1, hidden));
+    LLM_RETURN_IF_ERROR(
+        Copy({ws.update + from, hidden}, {ws.head_update + to, hidden}, count, 1, hidden));
+    begin = end;
   }
+  return absl::OkStatus();
 }
 
 // Rows of hidden states stand behind those of logits, which alone meet the head.
@@ -261,8 +268,8 @@ absl::Status Decoder::Head(const Batch& batch, float* logits) {
   const size_t num_rows = num_logits + batch.hidden_rows.size();
   if (num_rows == 0) return absl::OkStatus();
   const DecoderWorkspace& ws = workspace_;
-  GatherRows(batch.logit_rows, 0);
-  GatherRows(batch.hidden_rows, num_logits);
+  LLM_RETURN_IF_ERROR(GatherRows(batch.logit_rows, 0));
+  LLM_RETURN_IF_ERROR(GatherRows(batch.hidden_rows, num_logits));
   Forms forms = head_forms_;
   if (num_rows > num_logits) forms.values = true;
   Activations normed = Select(ws.head_normed, forms, static_cast<int64_t>(num_rows));

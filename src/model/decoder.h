@@ -23,15 +23,11 @@ class Decoder {
           DecoderWorkspace workspace);
 
   // Stores the batch's keys and values at its slots, and writes logits [batch.logit_rows,
-  // vocab_size]. Allocates nothing. kv: one view a layer. INVALID_ARGUMENT for a token id outside
-  // the vocabulary or a slot outside the blocks. REQUIRES: the batch is within the shape and not
-  // empty.
+  // vocab_size] and, behind as many rows in the workspace's head_normed, the hidden states
+  // [batch.hidden_rows, hidden_size] after the final norm. Allocates nothing. kv: one view a layer.
+  // INVALID_ARGUMENT for a token id outside the vocabulary or a slot outside the blocks. REQUIRES:
+  // the batch is within the shape and not empty.
   absl::Status Forward(const Batch& batch, absl::Span<const KvLayerView> kv, float* logits);
-  // [batch.hidden_rows, hidden_size] after the final norm, of the last Forward and until the next.
-  const float* HiddenRows(const Batch& batch) const {
-    const auto after_logits = static_cast<int64_t>(batch.logit_rows.size());
-    return workspace_.head_normed.values + after_logits * config_.hidden_size;
-  }
 
  private:
   // Which forms of its input a group of linear layers reads.
@@ -96,7 +92,7 @@ class Decoder {
   absl::Status Experts(size_t layer, int64_t rows);
   absl::Status RunExperts(size_t layer, int64_t rows);
   absl::Status PostNorm(const float* weight, int64_t rows);
-  void GatherRows(absl::Span<const int32_t> rows, size_t first);
+  absl::Status GatherRows(absl::Span<const int32_t> rows, size_t first);
   absl::Status Head(const Batch& batch, float* logits);
 
   const Model& model_;

@@ -14,7 +14,7 @@ inline constexpr char kOrderSuffix[] = ".order";
 bool HasInputOrders(const WeightSource& source);
 
 // INVALID_ARGUMENT, naming the tensor, for a column that is none of the inputs; UNIMPLEMENTED for
-// weights that read one input in different orders.
-absl::Status CheckInputOrders(const Weights& weights, const ModelConfig& config);
+// weights that read one input in different orders. `device` holds the weights; null: the host.
+absl::Status CheckInputOrders(const Weights& weights, const ModelConfig& config, Device* device);
 
 }  // namespace llm

@@ -13,6 +13,7 @@ namespace llm {
 struct Model {
   ModelConfig config;
   const KernelTable* kernels = nullptr;  // the backend that the weights are packed for
+  std::shared_ptr<Device> device;        // whose memory holds the weights; null: the host's
   Weights weights;
 };
 

@@ -14,6 +14,7 @@
 #include "src/base/status_macros.h"
 #include "src/base/xxh64.h"
 #include "src/loader/pack_format.h"
+#include "src/model/weight_upload.h"
 
 namespace llm {
 namespace {
@@ -100,6 +101,36 @@ absl::Status ReadImage(const PackedImage& image, const WeightsOptions& options,
   return FetchAll(options, size, progress, read, &weights->read_ns);
 }
 
+// Through pinned memory, of which one half is filled while the other is copied.
+absl::Status UploadImage(const PackedImage& image, const WeightsOptions& options,
+                         LoadProgress progress, Weights* weights) {
+  const size_t size = static_cast<size_t>(image.size_bytes);
+  Device* device = options.device.get();
+  LLM_ASSIGN_OR_RETURN(weights->storage,
+                       Buffer::AllocateOn(device, options.allocator, size, "weights"));
+  weights->bytes = absl::MakeConstSpan(weights->storage.data(), size);
+  const int threads = options.pool->num_threads();
+  LLM_ASSIGN_OR_RETURN(const std::unique_ptr<WeightUpload> upload,
+                       WeightUpload::Create(device, options.allocator, kPieceBytes, threads));
+  const size_t batch = WeightUpload::NumSlots(threads) * kPieceBytes;
+  for (size_t begin = 0; begin < size; begin += batch) {
+    const size_t end = std::min(size, begin + batch);
+    const auto read = [&](size_t at, size_t count) {
+      return image.file->Read(image.file_offset + at, count,
+                              upload->slot((at - begin) / kPieceBytes));
+    };
+    const bool with_beside = begin == 0 && options.beside != nullptr;
+    LLM_RETURN_IF_ERROR(upload->BeginBatch());
+    LLM_RETURN_IF_ERROR(FetchBatch(options, begin, end, with_beside, read, &weights->read_ns));
+    for (size_t at = begin; at < end; at += kPieceBytes) {
+      LLM_RETURN_IF_ERROR(upload->Send((at - begin) / kPieceBytes, weights->storage.data() + at,
+                                       std::min(kPieceBytes, end - at)));
+    }
+    LLM_RETURN_IF_ERROR(progress(end, size));
+  }
+  return upload->Finish();
+}
+
 absl::Status MapImage(const PackedImage& image, const WeightsOptions& options,
                       LoadProgress progress, Weights* weights) {
   const size_t size = static_cast<size_t>(image.size_bytes);
@@ -114,14 +145,32 @@ absl::Status MapImage(const PackedImage& image, const WeightsOptions& options,
   return FetchAll(options, size, progress, populate, &weights->read_ns);
 }
 
+absl::StatusOr<uint64_t> ChecksumOfFile(const PackedImage& image, size_t begin, size_t size) {
+  std::vector<std::byte> piece(std::min(size, kPieceBytes));
+  Xxh64 hash;
+  for (size_t done = 0; done < size; done += piece.size()) {
+    const size_t count = std::min(piece.size(), size - done);
+    LLM_RETURN_IF_ERROR(image.file->Read(image.file_offset + begin + done, count, piece.data()));
+    hash.Add(piece.data(), count);
+  }
+  return hash.Digest();
+}
+
+// Weights that went to a device are read from the file once more.
 absl::Status CheckSums(const WeightSource& source, absl::Span<const std::byte> bytes,
-                       ThreadPool* pool, int64_t* check_ns) {
+                       const WeightsOptions& options, int64_t* check_ns) {
   const PackedImage& image = *source.packed();
-  return RunAll(pool, source.tensors().size(), check_ns, [&](size_t i) -> absl::Status {
+  return RunAll(options.pool, source.tensors().size(), check_ns, [&](size_t i) -> absl::Status {
     const TensorInfo& tensor = source.tensors()[i];
     const size_t begin = static_cast<size_t>(tensor.file_offset - image.file_offset);
     const size_t size = RoundUp(static_cast<size_t>(tensor.size_bytes), kPackTensorAlignment);
-    if (Checksum(bytes.data() + begin, size) == image.checksums[i]) return absl::OkStatus();
+    uint64_t checksum = 0;
+    if (options.device == nullptr) {
+      checksum = Checksum(bytes.data() + begin, size);
+    } else {
+      LLM_ASSIGN_OR_RETURN(checksum, ChecksumOfFile(image, begin, size));
+    }
+    if (checksum == image.checksums[i]) return absl::OkStatus();
     return absl::DataLossError(absl::StrCat("tensor ", tensor.name, ": its ", size,
                                             " bytes at offset ", tensor.file_offset, " of ",
                                             image.file->name(), " do not match their checksum"));
@@ -153,13 +202,23 @@ absl::Status CheckImage(const WeightSource& source, const TensorList& list,
                                                  list.total_bytes));
 }
 
+size_t ImageStagingBytes(int num_threads) {
+  return WeightUpload::PinnedBytes(kPieceBytes, num_threads);
+}
+
 absl::Status LoadImage(const WeightSource& source, const WeightsOptions& options,
                        LoadProgress progress, Weights* weights) {
   const PackedImage& image = *source.packed();
-  LLM_RETURN_IF_ERROR(options.map ? MapImage(image, options, progress, weights)
-                                  : ReadImage(image, options, progress, weights));
+  const bool on_device = options.device != nullptr;
+  if (on_device && options.map) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("map_pack: the weights go to ", options.device->name()));
+  }
+  LLM_RETURN_IF_ERROR(on_device     ? UploadImage(image, options, progress, weights)
+                      : options.map ? MapImage(image, options, progress, weights)
+                                    : ReadImage(image, options, progress, weights));
   if (!options.verify) return absl::OkStatus();
-  return CheckSums(source, weights->bytes, options.pool, &weights->check_ns);
+  return CheckSums(source, weights->bytes, options, &weights->check_ns);
 }
 
 }  // namespace llm

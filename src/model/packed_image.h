@@ -1,6 +1,8 @@
 // A pack's weights: checked against the layout of this library, then read or mapped as they are.
 #pragma once
 
+#include <cstddef>
+
 #include "absl/status/status.h"
 #include "src/loader/weight_source.h"
 #include "src/model/tensor_list.h"
@@ -12,6 +14,9 @@ namespace llm {
 // Errors as WeightsBytes'. REQUIRES: source.packed() != nullptr.
 absl::Status CheckImage(const WeightSource& source, const TensorList& list,
                         const KernelTable& kernels);
+
+// What LoadImage allocates beside the weights, where they go to a device.
+size_t ImageStagingBytes(int num_threads);
 
 // Sets weights->bytes and its owner, and the times. REQUIRES: CheckImage is OK.
 absl::Status LoadImage(const WeightSource& source, const WeightsOptions& options,

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -16,6 +17,7 @@
 #include "src/loader/weight_source.h"
 #include "src/model/model_config.h"
 #include "src/tensor/buffer.h"
+#include "src/tensor/device.h"
 
 namespace llm {
 
@@ -72,6 +74,7 @@ struct LayerWeights {
   PackedWeight fused_gate_up;                  // likewise
 };
 
+// Pointers are into the backend's memory, which the host's code may not be able to read.
 struct Weights {
   PackedWeight embedding;               // [vocab_size, hidden_size]
   PackedWeight head;                    // [vocab_size, hidden_size]; the embedding itself when tied
@@ -91,7 +94,10 @@ struct Weights {
 struct WeightsOptions {
   const KernelTable* kernels = nullptr;
   ThreadPool* pool = nullptr;
-  Allocator* allocator = nullptr;
+  Allocator* allocator = nullptr;  // counts a device's memory as well
+  // Where the weights go, which the kernels opened; null: host memory, whatever the kernels. Kept
+  // by the model.
+  std::shared_ptr<Device> device = nullptr;
   // Work of the caller's that runs once on one of the threads while a pack is read; its error ends
   // the load. Empty: none.
   std::function<absl::Status()> beside = {};
@@ -114,9 +120,10 @@ absl::StatusOr<size_t> WeightsBytes(const WeightSource& source, const ModelConfi
 
 struct LoadBytes {
   size_t weights = 0;
-  size_t staging = 0;  // beside them, while LoadWeights runs
+  size_t staging = 0;  // beside them, while LoadWeights runs; pinned memory included
 };
-// The same with all that LoadWeights allocates, unless it maps.
+// The same with all that LoadWeights allocates, unless it maps; on the kernels' device, if they
+// have one. UNIMPLEMENTED also for what these kernels lack.
 absl::StatusOr<LoadBytes> PlanLoad(const WeightSource& source, const ModelConfig& config,
                                    const KernelTable& kernels, int num_threads);
 

@@ -16,9 +16,14 @@ size_t Index(int64_t i) { return static_cast<size_t>(i); }
 
 }  // namespace
 
+size_t BatchBuilder::ArrayBytes(const BatchShape& shape) {
+  Arena counting(nullptr);
+  BatchBuilder(shape, &counting);
+  return counting.peak_bytes();
+}
+
 BatchBuilder::BatchBuilder(BatchShape shape, Arena* arena)
     : shape_(std::move(shape)),
-      max_blocks_(CeilDiv<int64_t>(shape_.max_context, shape_.block_size)),
       token_ids_(arena->Take<int32_t>(shape_.max_tokens)),
       positions_(arena->Take<int32_t>(shape_.max_tokens)),
       query_start_(arena->Take<int32_t>(shape_.max_sequences + 1)),
@@ -27,9 +32,10 @@ BatchBuilder::BatchBuilder(BatchShape shape, Arena* arena)
       logit_rows_(arena->Take<int32_t>(shape_.max_logit_rows)),
       groups_(shape_.groups.size()),
       group_batches_(shape_.groups.size()) {
+  const int64_t max_blocks = CeilDiv<int64_t>(shape_.max_context, shape_.block_size);
   for (Group& group : groups_) {
     group.slot_mapping = arena->Take<int32_t>(shape_.max_tokens);
-    group.block_table = arena->Take<int32_t>(shape_.max_sequences * max_blocks_);
+    group.block_table = arena->Take<int32_t>(shape_.max_sequences * max_blocks);
   }
 }
 
@@ -53,12 +59,13 @@ absl::StatusOr<Batch> BatchBuilder::Build(const StepPlan& plan) {
     context_lens_[i] = chunk.begin + chunk.length;
     rope_variants_[i] = chunk.sequence->request.long_rope ? 1 : 0;
   }
+  const int64_t max_blocks = LongestTable(plan);
   for (size_t group = 0; group < groups_.size(); ++group) {
-    LLM_RETURN_IF_ERROR(FillGroup(group, plan));
+    LLM_RETURN_IF_ERROR(FillGroup(group, plan, max_blocks));
     group_batches_[group] = {
         .slot_mapping = {groups_[group].slot_mapping, Index(token)},
-        .block_table = {groups_[group].block_table, plan.chunks.size() * Index(max_blocks_)},
-        .max_blocks = max_blocks_};
+        .block_table = {groups_[group].block_table, plan.chunks.size() * Index(max_blocks)},
+        .max_blocks = max_blocks};
   }
   return Batch{.token_ids = {token_ids_, Index(token)},
                .positions = {positions_, Index(token)},
@@ -98,12 +105,21 @@ absl::Status BatchBuilder::Check(const StepPlan& plan) const {
   return absl::OkStatus();
 }
 
-absl::Status BatchBuilder::FillGroup(size_t group, const StepPlan& plan) {
+// As wide as this step needs: a device gets a copy.
+int64_t BatchBuilder::LongestTable(const StepPlan& plan) const {
+  int32_t longest = 1;
+  for (const ScheduledChunk& chunk : plan.chunks) {
+    longest = std::max(longest, chunk.begin + chunk.length);
+  }
+  return CeilDiv(longest, shape_.block_size);
+}
+
+absl::Status BatchBuilder::FillGroup(size_t group, const StepPlan& plan, int64_t max_blocks) {
   int32_t* row = groups_[group].block_table;
   int32_t* slots = groups_[group].slot_mapping;
   for (const ScheduledChunk& chunk : plan.chunks) {
     LLM_RETURN_IF_ERROR(FillRow(group, chunk, row, slots));
-    row += max_blocks_;
+    row += max_blocks;
     slots += chunk.length;
   }
   return absl::OkStatus();

@@ -26,6 +26,9 @@ struct BatchShape {
 
 class BatchBuilder {
  public:
+  // Bytes of all arrays of a step, each at a multiple of 64, where a step copies them to a device.
+  static size_t ArrayBytes(const BatchShape& shape);
+
   // Takes the arrays from `arena`, whose memory outlives the builder.
   BatchBuilder(BatchShape shape, Arena* arena);
 
@@ -37,16 +40,16 @@ class BatchBuilder {
  private:
   struct Group {
     int32_t* slot_mapping = nullptr;  // [max_tokens]
-    int32_t* block_table = nullptr;   // [max_sequences, max_blocks]
+    int32_t* block_table = nullptr;   // [max_sequences, max_blocks], of the step's longest
   };
 
   absl::Status Check(const StepPlan& plan) const;
-  absl::Status FillGroup(size_t group, const StepPlan& plan);
+  int64_t LongestTable(const StepPlan& plan) const;
+  absl::Status FillGroup(size_t group, const StepPlan& plan, int64_t max_blocks);
   absl::Status FillRow(size_t group, const ScheduledChunk& chunk, int32_t* row,
                        int32_t* slots) const;
 
   const BatchShape shape_;
-  const int64_t max_blocks_;
   int32_t* token_ids_;
   int32_t* positions_;
   int32_t* query_start_;

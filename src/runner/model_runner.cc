@@ -15,40 +15,62 @@ absl::StatusOr<std::unique_ptr<ModelRunner>> ModelRunner::Create(const Model* mo
                                                                  ThreadPool* pool,
                                                                  Allocator* allocator) {
   const ModelConfig& config = model->config;
-  const int num_threads = pool->num_threads();
   if (options.num_blocks.size() != config.kv_groups.size()) {
     return absl::InvalidArgumentError(
         absl::StrCat("runner: num_blocks for ", options.num_blocks.size(),
                      " groups, the model has ", config.kv_groups.size()));
   }
   LLM_ASSIGN_OR_RETURN(const RunnerBytes bytes,
-                       PlanRunner(config, *model->kernels, options, num_threads));
-  std::unique_ptr<ModelRunner> runner(new ModelRunner(model, Stream{.pool = pool}));
+                       PlanRunner(config, *model->kernels, options, pool->num_threads()));
+  std::unique_ptr<ModelRunner> runner(new ModelRunner(model, pool));
+  LLM_RETURN_IF_ERROR(runner->Build(options, bytes, allocator));
+  return runner;
+}
+
+absl::Status ModelRunner::Build(const RunnerOptions& options, const RunnerBytes& bytes,
+                                Allocator* allocator) {
+  Device* device = model_.device.get();
+  LLM_ASSIGN_OR_RETURN(workspace_, Buffer::AllocateOn(device, allocator,
+                                                      bytes.workspace - bytes.pinned, "workspace"));
+  if (device != nullptr) {
+    LLM_ASSIGN_OR_RETURN(pinned_, Buffer::AllocatePinned(device, allocator, bytes.pinned,
+                                                         "pinned memory of the workspace"));
+  }
+  Arena arena(workspace_.data());
+  Arena pinned(pinned_.data());
+  RunnerWorkspace workspace =
+      LayOutRunner(model_.config, *model_.kernels, options, stream_.pool->num_threads(),
+                   device != nullptr ? &pinned : &arena, &arena);
+  results_ = workspace.results;
+  host_results_ = workspace.host_results;
+  batch_builder_ = std::move(workspace.batch_builder);
+  if (device != nullptr) {
+    LLM_ASSIGN_OR_RETURN(device_stream_, device->CreateStream(workspace.uploads));
+    stream_.device = device_stream_.get();
+  }
+  LLM_RETURN_IF_ERROR(BuildCache(options, allocator));
+  decoder_ = std::make_unique<Decoder>(&model_, stream_, workspace.decoder_shape,
+                                       std::move(workspace.decoder));
+  return device != nullptr ? device_stream_->Wait() : absl::OkStatus();
+}
+
+absl::Status ModelRunner::BuildCache(const RunnerOptions& options, Allocator* allocator) {
+  const ModelConfig& config = model_.config;
   const KvLayout layout = MakeKvLayout(config, options);
   LLM_ASSIGN_OR_RETURN(
-      runner->kv_cache_,
-      KvCache::Create(allocator, config.kv_groups, options.num_blocks, layout.block_bytes()));
-  LLM_ASSIGN_OR_RETURN(runner->workspace_,
-                       Buffer::Allocate(allocator, bytes.workspace, "workspace"));
+      kv_cache_,
+      KvCache::Create(allocator, config.kv_groups, options.num_blocks, layout.block_bytes(),
+                      {.device = model_.device.get(), .stream = device_stream_.get()}));
   for (int layer = 0; layer < config.num_layers; ++layer) {
     const int group = config.layers[static_cast<size_t>(layer)].kv_group;
-    runner->kv_views_.push_back({.layout = layout,
-                                 .base = runner->kv_cache_->LayerBase(layer),
-                                 .num_blocks = runner->kv_cache_->num_blocks(group)});
+    kv_views_.push_back({.layout = layout,
+                         .base = kv_cache_->LayerBase(layer),
+                         .num_blocks = kv_cache_->num_blocks(group)});
     if (!layout.constant_scales) continue;
-    runner->kv_views_.back().key_scale = config.kv_scales.keys[static_cast<size_t>(layer)];
-    runner->kv_views_.back().value_scale = config.kv_scales.values[static_cast<size_t>(layer)];
+    kv_views_.back().key_scale = config.kv_scales.keys[static_cast<size_t>(layer)];
+    kv_views_.back().value_scale = config.kv_scales.values[static_cast<size_t>(layer)];
   }
-  Arena arena(runner->workspace_.data());
-  RunnerWorkspace workspace = LayOutRunner(config, *model->kernels, options, num_threads, &arena);
-  runner->logits_ = workspace.logits;
-  runner->argmax_ = workspace.argmax;
-  runner->max_ = workspace.max;
-  runner->log_sum_exp_ = workspace.log_sum_exp;
-  runner->batch_builder_ = std::move(workspace.batch_builder);
-  runner->decoder_ = std::make_unique<Decoder>(model, runner->stream_, workspace.decoder_shape,
-                                               std::move(workspace.decoder));
-  return runner;
+  return absl::OkStatus();
 }
 
 absl::Status ModelRunner::CheckCopies(const StepPlan& plan) const {
@@ -69,39 +91,59 @@ absl::Status ModelRunner::CheckCopies(const StepPlan& plan) const {
 absl::StatusOr<StepLogits> ModelRunner::Execute(const StepPlan& plan) {
   LLM_RETURN_IF_ERROR(CheckCopies(plan));
   LLM_ASSIGN_OR_RETURN(const Batch batch, batch_builder_->Build(plan));
-  for (const BlockCopy& copy : plan.block_copies) {
-    kv_cache_->CopyBlock(copy.group, copy.source, copy.destination);
+  if (device_stream_ == nullptr) {
+    LLM_RETURN_IF_ERROR(Run(plan, batch));
+    return ResultsOf(batch);
   }
-  if (!batch.token_ids.empty()) {
-    const NvtxRange range("forward");
-    LLM_RETURN_IF_ERROR(decoder_->Forward(batch, kv_views_, logits_));
-  }
-  LLM_ASSIGN_OR_RETURN(StepLogits result, Measure(static_cast<int64_t>(batch.logit_rows.size())));
-  result.hidden = decoder_->HiddenRows(batch);
-  result.hidden_rows = static_cast<int64_t>(batch.hidden_rows.size());
-  result.hidden_size = model_.config.hidden_size;
-  return result;
+  const absl::Status status = RunOnDevice(plan, batch);
+  if (status.ok()) return ResultsOf(batch);
+  // The next step begins with nothing on its way. A device that cannot even say so is lost.
+  if (!device_stream_->Wait().ok()) device_status_ = status;
+  return status;
 }
 
-absl::StatusOr<StepLogits> ModelRunner::Measure(int64_t rows) {
-  const int64_t vocab_size = model_.config.vocab_size;
-  if (rows > 0) {
-    stream_.pool->set_op("row_stats");
-    LLM_RETURN_IF_ERROR(model_.kernels->row_stats({.logits = logits_,
-                                                   .rows = rows,
-                                                   .cols = vocab_size,
-                                                   .argmax = argmax_,
-                                                   .max = max_,
-                                                   .log_sum_exp = log_sum_exp_},
-                                                  stream_));
+absl::Status ModelRunner::RunOnDevice(const StepPlan& plan, const Batch& batch) {
+  LLM_RETURN_IF_ERROR(device_stream_->Begin());
+  LLM_RETURN_IF_ERROR(Run(plan, batch));
+  LLM_RETURN_IF_ERROR(
+      FetchResults(plan, batch, model_.config, results_, host_results_, device_stream_.get()));
+  return device_stream_->Wait();
+}
+
+absl::Status ModelRunner::Run(const StepPlan& plan, const Batch& batch) {
+  for (const BlockCopy& copy : plan.block_copies) {
+    LLM_RETURN_IF_ERROR(kv_cache_->CopyBlock(copy.group, copy.source, copy.destination));
   }
-  const auto size = static_cast<size_t>(rows);
-  return StepLogits{.logits = logits_,
-                    .argmax = {argmax_, size},
-                    .max = {max_, size},
-                    .log_sum_exp = {log_sum_exp_, size},
-                    .rows = rows,
-                    .vocab_size = vocab_size};
+  if (batch.token_ids.empty()) return absl::OkStatus();
+  const NvtxRange range("forward");
+  LLM_RETURN_IF_ERROR(decoder_->Forward(batch, kv_views_, results_.logits));
+  return Measure(static_cast<int64_t>(batch.logit_rows.size()));
+}
+
+absl::Status ModelRunner::Measure(int64_t rows) {
+  if (rows == 0) return absl::OkStatus();
+  stream_.pool->set_op("row_stats");
+  return model_.kernels->row_stats({.logits = results_.logits,
+                                    .rows = rows,
+                                    .cols = model_.config.vocab_size,
+                                    .argmax = results_.measures.argmax,
+                                    .max = results_.measures.max,
+                                    .log_sum_exp = results_.measures.log_sum_exp},
+                                   stream_);
+}
+
+StepLogits ModelRunner::ResultsOf(const Batch& batch) const {
+  const size_t rows = batch.logit_rows.size();
+  const int64_t hidden_size = model_.config.hidden_size;
+  return {.logits = host_results_.logits,
+          .argmax = {host_results_.measures.argmax, rows},
+          .max = {host_results_.measures.max, rows},
+          .log_sum_exp = {host_results_.measures.log_sum_exp, rows},
+          .rows = static_cast<int64_t>(rows),
+          .vocab_size = model_.config.vocab_size,
+          .hidden = host_results_.hidden + static_cast<int64_t>(rows) * hidden_size,
+          .hidden_rows = static_cast<int64_t>(batch.hidden_rows.size()),
+          .hidden_size = hidden_size};
 }
 
 }  // namespace llm

@@ -13,30 +13,34 @@
 #include "src/runner/batch_builder.h"
 #include "src/runner/runner.h"
 #include "src/runner/runner_options.h"
+#include "src/runner/step_results.h"
 #include "src/tensor/buffer.h"
+#include "src/tensor/device.h"
 
 namespace llm {
 
 class ModelRunner : public Runner {
  public:
-  // Allocates the KV cache and the workspace; no later call allocates anything of size. Model, pool
-  // and allocator outlive the runner. The errors are PlanRunner's, and RESOURCE_EXHAUSTED.
+  // Allocates the KV cache and the workspace, where the model's weights are; no later call
+  // allocates anything of size. Model, pool and allocator outlive the runner. The errors are
+  // PlanRunner's, RESOURCE_EXHAUSTED, and those of the device.
   static absl::StatusOr<std::unique_ptr<ModelRunner>> Create(const Model* model,
                                                              const RunnerOptions& options,
                                                              ThreadPool* pool,
                                                              Allocator* allocator);
 
   // See Runner. INTERNAL for a plan that BatchBuilder refuses or a copy outside the blocks: nothing
-  // was changed then.
+  // was changed then. On a device the call waits once, at its end.
   absl::StatusOr<StepLogits> Execute(const StepPlan& plan) override;
 
   size_t block_bytes(int group) const override { return kv_cache_->block_bytes(group); }
-  void ReadBlock(int group, BlockId block, std::byte* out) const override {
-    kv_cache_->ReadBlock(group, block, out);
+  absl::Status ReadBlock(int group, BlockId block, std::byte* out) const override {
+    return kv_cache_->ReadBlock(group, block, out);
   }
-  void WriteBlock(int group, BlockId block, const std::byte* from) override {
-    kv_cache_->WriteBlock(group, block, from);
+  absl::Status WriteBlock(int group, BlockId block, const std::byte* from) override {
+    return kv_cache_->WriteBlock(group, block, from);
   }
+  absl::Status DeviceStatus() const override { return device_status_; }
 
   void SetTrace(TraceRecorder* trace, const Clock* clock) override {
     stream_.pool->SetTrace(trace, clock);
@@ -45,21 +49,28 @@ class ModelRunner : public Runner {
   const KvCache& kv_cache() const { return *kv_cache_; }
 
  private:
-  ModelRunner(const Model* model, const Stream& stream) : model_(*model), stream_(stream) {}
+  ModelRunner(const Model* model, ThreadPool* pool) : model_(*model), stream_{.pool = pool} {}
+  absl::Status Build(const RunnerOptions& options, const RunnerBytes& bytes, Allocator* allocator);
+  absl::Status BuildCache(const RunnerOptions& options, Allocator* allocator);
   absl::Status CheckCopies(const StepPlan& plan) const;
-  absl::StatusOr<StepLogits> Measure(int64_t rows);
+  // Puts the step's work on the stream: all of it, where it does not run at once.
+  absl::Status Run(const StepPlan& plan, const Batch& batch);
+  absl::Status RunOnDevice(const StepPlan& plan, const Batch& batch);
+  absl::Status Measure(int64_t rows);
+  StepLogits ResultsOf(const Batch& batch) const;
 
   const Model& model_;
-  const Stream stream_;
+  Buffer workspace_;  // of the backend's memory
+  Buffer pinned_;     // a device's: what the host writes and reads
   std::unique_ptr<KvCache> kv_cache_;
+  std::unique_ptr<DeviceStream> device_stream_;  // goes before the memory that its work uses
+  Stream stream_;
   std::vector<KvLayerView> kv_views_;  // [num_layers]
-  Buffer workspace_;
-  float* logits_ = nullptr;       // [max_logit_rows, vocab_size]
-  int32_t* argmax_ = nullptr;     // [max_logit_rows]
-  float* max_ = nullptr;          // [max_logit_rows]
-  float* log_sum_exp_ = nullptr;  // [max_logit_rows]
+  StepResults results_;
+  StepResults host_results_;
   std::unique_ptr<BatchBuilder> batch_builder_;
   std::unique_ptr<Decoder> decoder_;
+  absl::Status device_status_;
 };
 
 }  // namespace llm

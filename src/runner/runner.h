@@ -16,7 +16,9 @@ class TraceRecorder;
 // Logits and hidden states of the rows that the plan asked for, chunk by chunk; valid until the
 // next Execute.
 struct StepLogits {
-  const float* logits = nullptr;        // [rows, vocab_size]; null: argmax is the token as it is
+  // [rows, vocab_size], of which rows of chunks that do not need theirs (NeedsLogits) may hold
+  // anything; null: argmax is the token as it is.
+  const float* logits = nullptr;
   absl::Span<const int32_t> argmax;     // [rows]; -1: the row is not finite
   absl::Span<const float> max;          // [rows]
   absl::Span<const float> log_sum_exp;  // [rows]
@@ -37,8 +39,15 @@ class Runner {
   // The contents of a block in all layers of its group: so many bytes, 0: they are not shown.
   virtual size_t block_bytes(int /*group*/) const { return 0; }
   // Between steps. REQUIRES: block_bytes is not 0; to write, that nothing reads the block.
-  virtual void ReadBlock(int /*group*/, BlockId /*block*/, std::byte* /*out*/) const {}
-  virtual void WriteBlock(int /*group*/, BlockId /*block*/, const std::byte* /*from*/) {}
+  // INTERNAL, what was read or written being unknown, where the device fails.
+  virtual absl::Status ReadBlock(int /*group*/, BlockId /*block*/, std::byte* /*out*/) const {
+    return absl::OkStatus();
+  }
+  virtual absl::Status WriteBlock(int /*group*/, BlockId /*block*/, const std::byte* /*from*/) {
+    return absl::OkStatus();
+  }
+  // Not OK: the device is lost, and no later call can succeed.
+  virtual absl::Status DeviceStatus() const { return absl::OkStatus(); }
   // Before the first Execute: the ops of a step go to `trace` while it is on.
   virtual void SetTrace(TraceRecorder* /*trace*/, const Clock* /*clock*/) {}
 };

@@ -75,8 +75,11 @@ absl::StatusOr<RunnerBytes> PlanRunner(const ModelConfig& config, const KernelTa
     bytes.kv_cache = *total;
   }
   Arena counting(nullptr);
-  LayOutRunner(config, kernels, options, num_threads, &counting);
-  bytes.workspace = counting.peak_bytes();
+  Arena pinned(nullptr);
+  Arena* host = kernels.open_device != nullptr ? &pinned : &counting;
+  LayOutRunner(config, kernels, options, num_threads, host, &counting);
+  bytes.pinned = pinned.peak_bytes();
+  bytes.workspace = counting.peak_bytes() + bytes.pinned;
   return bytes;
 }
 

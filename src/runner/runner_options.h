@@ -27,6 +27,7 @@ struct RunnerBytes {
   std::vector<size_t> kv_block;  // [kv_groups]: one block in all layers of the group
   size_t kv_cache = 0;           // num_blocks of each
   size_t workspace = 0;          // everything else that ModelRunner::Create allocates
+  size_t pinned = 0;             // of the workspace, on a device: host memory
 };
 
 // Exactly what ModelRunner::Create allocates with these options (num_blocks may be empty: kv_cache

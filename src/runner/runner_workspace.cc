@@ -1,31 +1,66 @@
 // Logits come last: they are the largest array, and on their own pages.
 #include "src/runner/runner_workspace.h"
 
+#include "src/base/math.h"
+
 namespace llm {
+namespace {
+
+constexpr size_t kLine = 64;
+
+// Those of the tables that kernels make, beside the batch's arrays. Sequences of longrope have a
+// table of positions each.
+size_t RopeBytes(const ModelConfig& config, const BatchShape& shape) {
+  const size_t table = RoundUp(static_cast<size_t>(config.rope_dim / 2) * sizeof(float), kLine) * 2;
+  const size_t positions = static_cast<size_t>(shape.max_tokens) * sizeof(int32_t) +
+                           static_cast<size_t>(shape.max_sequences) * kLine;
+  return config.ropes.size() * table + positions;
+}
+
+UploadMemory TakeUploads(const ModelConfig& config, const BatchShape& shape, Arena* host,
+                         Arena* device) {
+  UploadMemory uploads;
+  uploads.bytes = BatchBuilder::ArrayBytes(shape) + RopeBytes(config, shape);
+  uploads.pinned = host->Take<std::byte>(static_cast<int64_t>(uploads.bytes));
+  uploads.device = device->Take<std::byte>(static_cast<int64_t>(uploads.bytes));
+  return uploads;
+}
+
+}  // namespace
 
 RunnerWorkspace LayOutRunner(const ModelConfig& config, const KernelTable& kernels,
-                             const RunnerOptions& options, int num_threads, Arena* arena) {
+                             const RunnerOptions& options, int num_threads, Arena* host,
+                             Arena* device) {
+  const BatchShape shape = {.max_tokens = options.max_step_tokens,
+                            .max_sequences = options.max_sequences,
+                            .max_logit_rows = options.max_logit_rows,
+                            .max_context = options.max_context,
+                            .block_size = options.block_size,
+                            .groups = config.kv_groups,
+                            .num_blocks = options.num_blocks};
   RunnerWorkspace workspace;
-  workspace.batch_builder =
-      std::make_unique<BatchBuilder>(BatchShape{.max_tokens = options.max_step_tokens,
-                                                .max_sequences = options.max_sequences,
-                                                .max_logit_rows = options.max_logit_rows,
-                                                .max_context = options.max_context,
-                                                .block_size = options.block_size,
-                                                .groups = config.kv_groups,
-                                                .num_blocks = options.num_blocks},
-                                     arena);
-  workspace.argmax = arena->Take<int32_t>(options.max_logit_rows);
-  workspace.max = arena->Take<float>(options.max_logit_rows);
-  workspace.log_sum_exp = arena->Take<float>(options.max_logit_rows);
+  workspace.batch_builder = std::make_unique<BatchBuilder>(shape, host);
+  StepResults& results = workspace.results;
+  results.measures = TakeMeasures(options.max_logit_rows, device);
   workspace.decoder_shape = {.max_tokens = options.max_step_tokens,
                              .max_sequences = options.max_sequences,
                              .max_logit_rows = options.max_logit_rows,
                              .max_context = options.max_context,
                              .num_threads = num_threads,
                              .float_activations = options.float_activations};
-  workspace.decoder = LayOutDecoder(config, kernels, workspace.decoder_shape, arena);
-  workspace.logits = arena->Take<float>(int64_t{options.max_logit_rows} * config.vocab_size);
+  workspace.decoder = LayOutDecoder(config, kernels, workspace.decoder_shape, device);
+  results.hidden = workspace.decoder.head_normed.values;
+  const int64_t num_logits = int64_t{options.max_logit_rows} * config.vocab_size;
+  results.logits = device->Take<float>(num_logits);
+  if (host == device) {
+    workspace.host_results = results;
+    return workspace;
+  }
+  workspace.uploads = TakeUploads(config, shape, host, device);
+  workspace.host_results.measures = TakeMeasures(options.max_logit_rows, host);
+  workspace.host_results.hidden =
+      host->Take<float>(int64_t{options.max_logit_rows} * config.hidden_size);
+  workspace.host_results.logits = host->Take<float>(num_logits);
   return workspace;
 }
 

@@ -1,4 +1,4 @@
-// The one buffer of a runner: batch arrays, the decoder's intermediate values, logits and their
+// The memory of a runner: batch arrays, the decoder's intermediate values, logits and their
 // measures.
 #pragma once
 
@@ -8,6 +8,8 @@
 #include "src/model/decoder_workspace.h"
 #include "src/runner/batch_builder.h"
 #include "src/runner/runner_options.h"
+#include "src/runner/step_results.h"
+#include "src/tensor/device.h"
 
 namespace llm {
 
@@ -15,14 +17,15 @@ struct RunnerWorkspace {
   std::unique_ptr<BatchBuilder> batch_builder;
   DecoderShape decoder_shape;
   DecoderWorkspace decoder;
-  float* logits = nullptr;       // [max_logit_rows, vocab_size]
-  int32_t* argmax = nullptr;     // [max_logit_rows]
-  float* max = nullptr;          // [max_logit_rows]
-  float* log_sum_exp = nullptr;  // [max_logit_rows]
+  StepResults results;       // where kernels write them
+  StepResults host_results;  // where the host reads them: the same, or copies out of a device
+  UploadMemory uploads;      // a device's
 };
 
 // Planning and creation both come here, so that the plan cannot differ from what is allocated.
+// Without a device both arenas are the same one.
 RunnerWorkspace LayOutRunner(const ModelConfig& config, const KernelTable& kernels,
-                             const RunnerOptions& options, int num_threads, Arena* arena);
+                             const RunnerOptions& options, int num_threads, Arena* host,
+                             Arena* device);
 
 }  // namespace llm

@@ -12,12 +12,6 @@ constexpr float kBanned = -std::numeric_limits<float>::infinity();
 
 }  // namespace
 
-bool AdjustsRow(const SamplingParams& params, int32_t num_generated) {
-  return params.repetition_penalty != 1.0f || params.presence_penalty != 0.0f ||
-         params.frequency_penalty != 0.0f || !params.logit_bias.empty() ||
-         !params.bad_words.empty() || num_generated < params.min_new_tokens;
-}
-
 void RowAdjuster::Begin(const LogitsRow& row) {
   std::copy(row.logits.begin(), row.logits.end(), logits_.begin());
   log_sum_exp_ = row.log_sum_exp;

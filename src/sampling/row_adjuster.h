@@ -12,10 +12,7 @@
 
 namespace llm {
 
-// Whether the next token's row has to go through a RowAdjuster.
-bool AdjustsRow(const SamplingParams& params, int32_t num_generated);
-
-// Scratch memory of one row, kept from row to row.
+// Of rows that AdjustsRow names. Scratch memory of one row, kept from row to row.
 class RowAdjuster {
  public:
   explicit RowAdjuster(int32_t vocab_size)

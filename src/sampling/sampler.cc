@@ -132,12 +132,16 @@ absl::StatusOr<SampledToken> Sample(const LogitsRow& row, const SamplingParams& 
                                     int64_t position) {
   if (row.argmax < 0 || !std::isfinite(row.max))
     return absl::InternalError("logits are not finite");
+  SampledToken token;
+  token.id = row.argmax;
+  if (row.logits.empty()) {
+    token.logprob = row.max - row.log_sum_exp;  // its logit is the row's largest
+    return token;
+  }
   if (static_cast<size_t>(row.argmax) >= row.logits.size()) {
     return absl::InternalError(absl::StrCat("argmax ", row.argmax, " lies outside a vocabulary of ",
                                             row.logits.size(), " ids"));
   }
-  SampledToken token;
-  token.id = row.argmax;
   if (params.temperature > 0.0f && params.top_k != 1) {
     const Weigher weigher{row.max, params.temperature};
     const Cut cut = FindCut(row, params, weigher);

@@ -22,7 +22,7 @@ struct SampledToken {
 };
 
 struct LogitsRow {
-  absl::Span<const float> logits;  // [vocab_size]
+  absl::Span<const float> logits;  // [vocab_size]; empty: only the best id can be taken
   int32_t argmax = 0;              // from RowStats
   float max = 0;
   float log_sum_exp = 0;
@@ -30,7 +30,8 @@ struct LogitsRow {
 
 // `position` is the index in the sequence of the token that is drawn: the random number is a
 // function of (seed, position) alone. INTERNAL "logits are not finite" when argmax is -1. Filters
-// apply in the order temperature, top-k, top-p, min-p.
+// apply in the order temperature, top-k, top-p, min-p. REQUIRES: logits, unless the request is
+// greedy and wants no logprobs but the token's.
 absl::StatusOr<SampledToken> Sample(const LogitsRow& row, const SamplingParams& params,
                                     int64_t position);
 

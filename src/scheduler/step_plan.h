@@ -23,6 +23,15 @@ struct ScheduledChunk {
   int32_t num_hidden = 0;
 };
 
+// Whether the host looks at the logits of the chunk's rows, beyond their measures (the best id, its
+// logit, the log of the sum).
+inline bool NeedsLogits(const ScheduledChunk& chunk) {
+  if (chunk.num_logits != 1 || chunk.sequence->score_begin >= 0) return chunk.num_logits != 0;
+  const SamplingParams& params = chunk.sequence->request.sampling;
+  return params.temperature > 0.0f || params.num_logprobs > 0 ||
+         AdjustsRow(params, chunk.sequence->num_generated_tokens());
+}
+
 // The first `tokens` tokens of `source` are copied to `destination`, which is fresh, before the
 // forward pass.
 struct BlockCopy {

@@ -27,4 +27,11 @@ struct SamplingParams {
                               // the unmodified distribution)
 };
 
+// Whether the model's logits are changed before a token is drawn, after so many generated ones.
+inline bool AdjustsRow(const SamplingParams& params, int32_t num_generated) {
+  return params.repetition_penalty != 1.0f || params.presence_penalty != 0.0f ||
+         params.frequency_penalty != 0.0f || !params.logit_bias.empty() ||
+         !params.bad_words.empty() || num_generated < params.min_new_tokens;
+}
+
 }  // namespace llm

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "src/base/math.h"
+#include "src/tensor/device.h"
 
 namespace llm {
 namespace {
@@ -33,15 +34,20 @@ void* Allocator::Allocate(size_t bytes) {
   return Allocate(bytes, &misaligned);
 }
 
-void* Allocator::Allocate(size_t bytes, bool* misaligned) {
+bool Allocator::Reserve(size_t bytes) {
   const size_t before = allocated_bytes_.fetch_add(bytes, std::memory_order_relaxed);
-  const bool within_limit =
-      limit_bytes_ == 0 || (before <= limit_bytes_ && bytes <= limit_bytes_ - before);
+  if (limit_bytes_ == 0 || (before <= limit_bytes_ && bytes <= limit_bytes_ - before)) return true;
+  Unreserve(bytes);
+  return false;
+}
+
+void* Allocator::Allocate(size_t bytes, bool* misaligned) {
+  if (!Reserve(bytes)) return nullptr;
   void* memory = nullptr;
-  if (within_limit && bytes <= SIZE_MAX - kAlignment) {
+  if (bytes <= SIZE_MAX - kAlignment) {
     memory = hooks_.allocate != nullptr ? AskHook(bytes, misaligned) : AllocateHere(bytes);
   }
-  if (memory == nullptr) allocated_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  if (memory == nullptr) Unreserve(bytes);
   return memory;
 }
 
@@ -98,6 +104,40 @@ absl::StatusOr<Buffer> Buffer::Allocate(Allocator* allocator, size_t size, absl:
   return buffer;
 }
 
+absl::StatusOr<Buffer> Buffer::AllocateOn(Device* device, Allocator* allocator, size_t size,
+                                          absl::string_view what) {
+  if (device == nullptr) return Allocate(allocator, size, what);
+  return AskDevice(device, /*pinned=*/false, allocator, size, what);
+}
+
+absl::StatusOr<Buffer> Buffer::AllocatePinned(Device* device, Allocator* allocator, size_t size,
+                                              absl::string_view what) {
+  return AskDevice(device, /*pinned=*/true, allocator, size, what);
+}
+
+absl::StatusOr<Buffer> Buffer::AskDevice(Device* device, bool pinned, Allocator* allocator,
+                                         size_t size, absl::string_view what) {
+  Buffer buffer;
+  if (size == 0) return buffer;
+  if (!allocator->Reserve(size)) {
+    return absl::ResourceExhaustedError(absl::StrCat(what, ": the limit leaves no room for ", size,
+                                                     " bytes (", allocator->allocated_bytes(),
+                                                     " already allocated)"));
+  }
+  const absl::StatusOr<std::byte*> memory =
+      pinned ? device->AllocatePinned(size, what) : device->Allocate(size, what);
+  if (!memory.ok()) {
+    allocator->Unreserve(size);
+    return memory.status();
+  }
+  buffer.allocator_ = allocator;
+  buffer.device_ = device;
+  buffer.pinned_ = pinned;
+  buffer.data_ = *memory;
+  buffer.size_ = size;
+  return buffer;
+}
+
 bool Allocator::GivesZeros(size_t bytes) const {
   return hooks_.allocate == nullptr && bytes >= kMapBytes;
 }
@@ -112,12 +152,16 @@ absl::StatusOr<Buffer> Buffer::AllocateZeroed(Allocator* allocator, size_t size,
 }
 
 void Buffer::AdviseHugePages() const {
-  if (data_ == nullptr || !allocator_->GivesZeros(size_)) return;
+  if (data_ == nullptr || device_ != nullptr || !allocator_->GivesZeros(size_)) return;
   madvise(data_, size_, MADV_HUGEPAGE);  // small pages are all that a failure costs
 }
 
 void Buffer::Reset() {
-  if (data_ != nullptr) allocator_->Deallocate(data_, size_);
+  if (data_ != nullptr && device_ == nullptr) allocator_->Deallocate(data_, size_);
+  if (data_ != nullptr && device_ != nullptr) {
+    pinned_ ? device_->FreePinned(data_) : device_->Free(data_);
+    allocator_->Unreserve(size_);
+  }
   data_ = nullptr;
   size_ = 0;
 }

@@ -12,6 +12,8 @@
 
 namespace llm {
 
+class Device;
+
 // Host memory aligned to 64 bytes. Thread-safe. `hooks` replace the C allocator when the host gave
 // its own.
 class Allocator {
@@ -38,6 +40,9 @@ class Allocator {
   // The same, with `misaligned` set when it failed because a hook's memory is not aligned to 64.
   void* Allocate(size_t bytes, bool* misaligned);
   void Deallocate(void* memory, size_t bytes);
+  // Counts memory that comes from elsewhere; false, counting nothing, beyond the limit.
+  bool Reserve(size_t bytes);
+  void Unreserve(size_t bytes) { allocated_bytes_.fetch_sub(bytes, std::memory_order_relaxed); }
   // Whether memory of that size comes as zeros, of which a page costs nothing until it is written.
   bool GivesZeros(size_t bytes) const;
 
@@ -60,15 +65,26 @@ class Buffer {
   // The same, all zeros.
   static absl::StatusOr<Buffer> AllocateZeroed(Allocator* allocator, size_t size,
                                                absl::string_view what);
+  // Of a device's memory, counted by the allocator; the device outlives the buffer. Null: as
+  // Allocate.
+  static absl::StatusOr<Buffer> AllocateOn(Device* device, Allocator* allocator, size_t size,
+                                           absl::string_view what);
+  // Of pinned host memory, likewise.
+  static absl::StatusOr<Buffer> AllocatePinned(Device* device, Allocator* allocator, size_t size,
+                                               absl::string_view what);
   ~Buffer() { Reset(); }
   Buffer(Buffer&& other) noexcept
       : allocator_(other.allocator_),
+        device_(other.device_),
+        pinned_(other.pinned_),
         data_(std::exchange(other.data_, nullptr)),
         size_(std::exchange(other.size_, 0)) {}
   Buffer& operator=(Buffer&& other) noexcept {
     if (this != &other) {
       Reset();
       allocator_ = other.allocator_;
+      device_ = other.device_;
+      pinned_ = other.pinned_;
       data_ = std::exchange(other.data_, nullptr);
       size_ = std::exchange(other.size_, 0);
     }
@@ -87,7 +103,12 @@ class Buffer {
   void AdviseHugePages() const;
 
  private:
+  static absl::StatusOr<Buffer> AskDevice(Device* device, bool pinned, Allocator* allocator,
+                                          size_t size, absl::string_view what);
+
   Allocator* allocator_ = nullptr;
+  Device* device_ = nullptr;  // null: the allocator's memory
+  bool pinned_ = false;       // the device's host memory
   std::byte* data_ = nullptr;
   size_t size_ = 0;
 };

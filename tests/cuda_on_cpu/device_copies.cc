@@ -13,13 +13,13 @@ constexpr size_t kUploadBytes = size_t{1} << 20;
 
 DeviceCopies::DeviceCopies() {
   absl::StatusOr<StreamOwner> stream = CreateStream();
-  absl::StatusOr<std::unique_ptr<StepUploads>> uploads = StepUploads::Create(kUploadBytes);
+  absl::StatusOr<OwnedUploads> uploads = OwnedUploads::Create(kUploadBytes);
   failure_ = stream.status();
   failure_.Update(uploads.status());
   if (!failure_.ok()) return;
   owned_stream_ = *std::move(stream);
   uploads_ = *std::move(uploads);
-  stream_ = {owned_stream_.get(), uploads_.get()};
+  stream_ = {owned_stream_.get(), uploads_.uploads.get()};
 }
 
 void* DeviceCopies::Copy(const void* host, size_t bytes, bool is_result) {

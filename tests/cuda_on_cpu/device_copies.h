@@ -10,6 +10,7 @@
 #include "kernels/activations.h"
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/cuda/device_buffer.h"
+#include "tests/cuda_on_cpu/owned_uploads.h"
 
 namespace llm {
 
@@ -46,7 +47,7 @@ class DeviceCopies {
 
   absl::Status failure_;
   StreamOwner owned_stream_;
-  std::unique_ptr<StepUploads> uploads_;
+  OwnedUploads uploads_;
   CudaStream stream_;
   std::map<const void*, Operand> operands_;  // by host address: operands may be the same memory
 };

@@ -76,11 +76,15 @@ void* DeviceMemory::AllocatePinned(size_t bytes) {
   if (memory == nullptr) return nullptr;
   std::memset(memory, 0xff, bytes);
   pinned_[static_cast<const std::byte*>(memory)] = bytes;
+  pinned_bytes_ += bytes;
   return memory;
 }
 
 bool DeviceMemory::FreePinned(void* memory) {
-  if (pinned_.erase(static_cast<const std::byte*>(memory)) == 0) return false;
+  const auto range = pinned_.find(static_cast<const std::byte*>(memory));
+  if (range == pinned_.end()) return false;
+  pinned_bytes_ -= range->second;
+  pinned_.erase(range);
   std::free(memory);
   return true;
 }

@@ -22,6 +22,8 @@ class DeviceMemory {
   // Whether all bytes lie in one allocation, of a device or pinned: what kernels may touch.
   bool Contains(const void* address, size_t bytes) const;
   size_t allocated_bytes() const { return allocated_bytes_; }
+  size_t pinned_bytes() const { return pinned_bytes_; }
+  size_t limit_bytes() const { return limit_bytes_; }
   void set_limit_bytes(size_t bytes) { limit_bytes_ = bytes; }
 
   class Window {
@@ -41,6 +43,7 @@ class DeviceMemory {
   size_t end_ = 0;  // pages below it have been used
   int open_windows_ = 0;
   size_t allocated_bytes_ = 0;
+  size_t pinned_bytes_ = 0;
   size_t limit_bytes_ = 0;
   std::map<size_t, size_t> blocks_;            // offset in the arena -> bytes
   std::map<const std::byte*, size_t> pinned_;  // address -> bytes

@@ -5,9 +5,9 @@
 
 #include "tests/cuda_on_cpu/gpu.h"
 
-#define LLM_ENTER_CALL()                                                               \
-  const std::lock_guard<std::recursive_mutex> llm_enter_call_lock(                     \
-      ::llm::cuda_on_cpu::Gpu::Get().mutex());                                         \
-  if (const cudaError_t llm_enter_call_error = ::llm::cuda_on_cpu::Gpu::Get().Enter(); \
-      llm_enter_call_error != cudaSuccess)                                             \
+#define LLM_ENTER_CALL()                                                                       \
+  const std::lock_guard<std::recursive_mutex> llm_enter_call_lock(                             \
+      ::llm::cuda_on_cpu::Gpu::Get().mutex());                                                 \
+  if (const cudaError_t llm_enter_call_error = ::llm::cuda_on_cpu::Gpu::Get().Enter(__func__); \
+      llm_enter_call_error != cudaSuccess)                                                     \
   return llm_enter_call_error

@@ -30,7 +30,8 @@ void Gpu::Reset(uint64_t seed) {
   }
   seed_ = seed;
   num_calls_ = num_launches_ = 0;
-  failing_call_ = -1;
+  failing_call_ = breaking_call_ = -1;
+  failed_call_.clear();
   last_error_ = cudaSuccess;
   num_devices_ = 1;
 }
@@ -38,10 +39,15 @@ void Gpu::Reset(uint64_t seed) {
 void Gpu::FailCall(int64_t number, cudaError_t error) {
   failing_call_ = num_calls_ + number;
   failure_ = error;
+  failed_call_.clear();
 }
 
-cudaError_t Gpu::Enter() {
-  if (num_calls_++ == failing_call_) return Remember(failure_);
+cudaError_t Gpu::Enter(const char* call) {
+  if (num_calls_ == breaking_call_) fault_ = "broken by the test";
+  if (num_calls_++ == failing_call_) {
+    failed_call_ = call;
+    return Remember(failure_);
+  }
   if (!fault_.empty()) return Remember(cudaErrorIllegalAddress);
   return cudaSuccess;
 }

@@ -31,15 +31,20 @@ class Gpu {
 
   // The call with this number from now on (0: the next) fails with `error` and does nothing.
   void FailCall(int64_t number, cudaError_t error);
+  // From the call with this number on the device is as it is after a kernel broke a rule.
+  void BreakCall(int64_t number) { breaking_call_ = num_calls_ + number; }
+  const std::string& failed_call() const { return failed_call_; }  // of FailCall; empty: none yet
   int64_t num_calls() const { return num_calls_; }
   int64_t num_launches() const { return num_launches_; }
+  uint64_t bytes_to_host() const { return bytes_to_host_; }  // that copies were asked to bring
   // Of the first kernel that broke a rule: every later call fails until Reset.
   const std::string& fault() const { return fault_; }
   void set_num_devices(int count) { num_devices_ = count; }
 
   // For the functions of the API.
   std::recursive_mutex& mutex() { return mutex_; }
-  cudaError_t Enter();  // counts a call; what it has to return at once, or cudaSuccess
+  // Counts a call; what it has to return at once, or cudaSuccess.
+  cudaError_t Enter(const char* call);
   cudaError_t Remember(cudaError_t error);
   cudaError_t TakeLastError();
   Queue* Find(cudaStream_t stream);  // null when there is no such stream
@@ -52,13 +57,18 @@ class Gpu {
   cudaError_t CheckShape(const void* kernel, const GridShape& shape) const;
   void set_shared_limit(const void* kernel, size_t bytes) { shared_limits_[kernel] = bytes; }
   int num_devices() const { return num_devices_; }
+  void CountToHost(size_t bytes) { bytes_to_host_ += bytes; }
+  size_t num_streams() const { return queues_.size() - queues_.count(0); }  // but the default one
 
  private:
   std::recursive_mutex mutex_;
   uint64_t seed_ = 1;
   int64_t num_calls_ = 0;
   int64_t num_launches_ = 0;
+  uint64_t bytes_to_host_ = 0;
   int64_t failing_call_ = -1;
+  int64_t breaking_call_ = -1;
+  std::string failed_call_;
   cudaError_t failure_ = cudaSuccess;
   cudaError_t last_error_ = cudaSuccess;
   std::string fault_;

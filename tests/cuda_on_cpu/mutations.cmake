@@ -1,8 +1,12 @@
 # inlay_mutation(name FILE file FROM text TO text TESTS lib FILTER filter FINDS regex): builds the tests in the object
-# library `lib` with `text` of kernels/cuda/`file` replaced. The ctest test passes when they print what `regex` matches.
+# library `lib` with `text` of kernels/cuda/`file`, or of `src/...`, replaced. The ctest test passes when they print what
+# `regex` matches.
 function(inlay_mutation name)
   cmake_parse_arguments(PARSE_ARGV 1 ARG "" "FILE;FROM;TO;TESTS;FILTER;FINDS" "")
   set(source ${CMAKE_SOURCE_DIR}/kernels/cuda/${ARG_FILE})
+  if(ARG_FILE MATCHES "^src/")
+    set(source ${CMAKE_SOURCE_DIR}/${ARG_FILE})
+  endif()
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
   file(READ ${source} text)
   string(REPLACE "${ARG_FROM}" "${ARG_TO}" mutated "${text}")

@@ -1,6 +1,7 @@
 // Devices, errors, memory and launches of the emulated runtime; streams are in streams_api.cc.
 #include <cxxabi.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -22,7 +23,6 @@ using llm::cuda_on_cpu::Queue;
 namespace {
 
 constexpr int kSharedOptinBytes = 99 * 1024;  // of sm_89 and sm_120: the least of our targets
-constexpr size_t kTotalBytes = size_t{2} << 30;
 
 thread_local int g_device = 0;
 
@@ -100,8 +100,9 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
 
 cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
   LLM_ENTER_CALL();
-  *total_bytes = kTotalBytes;
-  *free_bytes = kTotalBytes - DeviceMemory::Get().allocated_bytes();
+  const DeviceMemory& memory = DeviceMemory::Get();
+  *total_bytes = memory.limit_bytes();
+  *free_bytes = *total_bytes - std::min(*total_bytes, memory.allocated_bytes());
   return cudaSuccess;
 }
 
@@ -161,6 +162,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   if (!Reaches(from, bytes, from_device) || !Reaches(to, bytes, to_device)) {
     return gpu.Remember(cudaErrorInvalidValue);
   }
+  if (!to_device) gpu.CountToHost(bytes);
   const bool pageable_source = !from_device && !DeviceMemory::Get().Contains(from, bytes);
   if (pageable_source) {
     const auto* first = static_cast<const std::byte*>(from);

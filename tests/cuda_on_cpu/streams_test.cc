@@ -3,6 +3,7 @@
 #include "kernels/cuda/step_uploads.h"
 #include "tests/cuda_on_cpu/device_memory.h"
 #include "tests/cuda_on_cpu/gpu_test_util.h"
+#include "tests/cuda_on_cpu/owned_uploads.h"
 #include "tests/cuda_on_cpu/rule_kernels.h"
 
 namespace llm {
@@ -111,7 +112,8 @@ TEST_F(StreamsTest, MemoryHasALimit) {
 using StepUploadsTest = StreamsTest;
 
 TEST_F(StepUploadsTest, ASpanIsCopiedOnceAStepAndAgainInTheNext) {
-  const auto uploads = std::move(StepUploads::Create(1024)).value();
+  const OwnedUploads owned = std::move(OwnedUploads::Create(1024)).value();
+  StepUploads* uploads = owned.uploads.get();
   std::vector<float> host(100, 1.0f);
   const auto upload = [&] {
     return std::move(uploads->Upload(first_.get(), absl::MakeConstSpan(host))).value();
@@ -132,7 +134,8 @@ TEST_F(StepUploadsTest, ASpanIsCopiedOnceAStepAndAgainInTheNext) {
 }
 
 TEST_F(StepUploadsTest, AStepThatCopiesTooMuchIsRefused) {
-  const auto uploads = std::move(StepUploads::Create(1024)).value();
+  const OwnedUploads owned = std::move(OwnedUploads::Create(1024)).value();
+  StepUploads* uploads = owned.uploads.get();
   const std::vector<float> host(250);
   ASSERT_TRUE(uploads->Upload(first_.get(), absl::MakeConstSpan(host)).ok());
   EXPECT_EQ(uploads->Upload(first_.get(), absl::MakeConstSpan(host).subspan(1)).status().code(),

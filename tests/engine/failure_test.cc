@@ -41,6 +41,25 @@ TEST(FailureTest, RetriesWithHalfTheBudget) {
   EXPECT_EQ(tokens, (std::vector<int32_t>{16, 8, 4, 16}));
 }
 
+TEST(FailureTest, ALostDeviceEndsAllAtOnce) {
+  EngineHarness harness;
+  const uint64_t first = harness.Submit(harness.Spec("abc", 6));
+  const uint64_t second = harness.Submit(harness.Spec("def", 6));
+  harness.runner().before = [&](int step, const StepPlan&) {
+    if (step < 2) return absl::OkStatus();
+    harness.runner().device_status = absl::InternalError("it fell off the bus");
+    return absl::InternalError("step: it fell off the bus");
+  };
+  harness.RunAll();
+  EXPECT_EQ(harness.runner().steps(), 3);
+  for (const uint64_t id : {first, second}) {
+    EXPECT_EQ(harness.Of(id).num_finished, 1);
+    EXPECT_EQ(harness.Of(id).status, absl::StatusCode::kInternal);
+    EXPECT_EQ(harness.Of(id).message, "the device is lost: it fell off the bus");
+  }
+  EXPECT_FALSE(harness.engine().Metrics().healthy);
+}
+
 TEST(FailureTest, AfterThreeFailuresTheNewestRequestEndsWithTheError) {
   HarnessOptions options;
   EngineHarness harness(options);

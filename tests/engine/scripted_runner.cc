@@ -30,14 +30,16 @@ size_t ScriptedRunner::block_bytes(int /*group*/) const {
   return static_cast<size_t>(options_.block_size) * sizeof(uint64_t);
 }
 
-void ScriptedRunner::ReadBlock(int group, BlockId block, std::byte* out) const {
+absl::Status ScriptedRunner::ReadBlock(int group, BlockId block, std::byte* out) const {
   const uint64_t* slots = slots_[static_cast<size_t>(group)].data();
   std::memcpy(out, slots + block * options_.block_size, block_bytes(group));
+  return absl::OkStatus();
 }
 
-void ScriptedRunner::WriteBlock(int group, BlockId block, const std::byte* from) {
+absl::Status ScriptedRunner::WriteBlock(int group, BlockId block, const std::byte* from) {
   uint64_t* slots = slots_[static_cast<size_t>(group)].data();
   std::memcpy(slots + block * options_.block_size, from, block_bytes(group));
+  return absl::OkStatus();
 }
 
 uint64_t* ScriptedRunner::Slot(size_t group, const Sequence& sequence, int32_t position) {

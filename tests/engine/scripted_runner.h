@@ -24,9 +24,12 @@ class ScriptedRunner : public Runner {
 
   absl::StatusOr<StepLogits> Execute(const StepPlan& plan) override;
   size_t block_bytes(int group) const override;
-  void ReadBlock(int group, BlockId block, std::byte* out) const override;
-  void WriteBlock(int group, BlockId block, const std::byte* from) override;
+  absl::Status ReadBlock(int group, BlockId block, std::byte* out) const override;
+  absl::Status WriteBlock(int group, BlockId block, const std::byte* from) override;
 
+  absl::Status DeviceStatus() const override { return device_status; }
+
+  absl::Status device_status;  // not OK: its device is lost
   // Called at the start of each step with its number, from 0; may fail the step, throw, or block.
   std::function<absl::Status(int step, const StepPlan& plan)> before;
   // Likewise at its end, when all keys are written.

@@ -20,11 +20,13 @@ class SpillTierTest : public testing::Test {
    public:
     absl::StatusOr<StepLogits> Execute(const StepPlan&) override { return StepLogits(); }
     size_t block_bytes(int) const override { return sizeof(uint64_t); }
-    void ReadBlock(int, BlockId block, std::byte* out) const override {
+    absl::Status ReadBlock(int, BlockId block, std::byte* out) const override {
       std::memcpy(out, &contents[static_cast<size_t>(block)], sizeof(uint64_t));
+      return absl::OkStatus();
     }
-    void WriteBlock(int, BlockId block, const std::byte* from) override {
+    absl::Status WriteBlock(int, BlockId block, const std::byte* from) override {
       std::memcpy(&contents[static_cast<size_t>(block)], from, sizeof(uint64_t));
+      return absl::OkStatus();
     }
     std::vector<uint64_t> contents = std::vector<uint64_t>(16);
   };

@@ -26,9 +26,12 @@ absl::StatusOr<std::unique_ptr<ModelHarness>> ModelHarness::Create(const WeightS
   std::unique_ptr<ModelHarness> harness(new ModelHarness());
   harness->options_ = options;
   LLM_ASSIGN_OR_RETURN(harness->pool_, ThreadPool::Create({.num_threads = options.num_threads}));
-  LLM_ASSIGN_OR_RETURN(harness->model_, LoadModel(source, {.kernels = options.kernels,
-                                                           .pool = harness->pool_.get(),
-                                                           .allocator = &harness->allocator_}));
+  WeightsOptions weights = {
+      .kernels = options.kernels, .pool = harness->pool_.get(), .allocator = &harness->allocator_};
+  if (options.kernels->open_device != nullptr) {
+    LLM_ASSIGN_OR_RETURN(weights.device, options.kernels->open_device());
+  }
+  LLM_ASSIGN_OR_RETURN(harness->model_, LoadModel(source, weights));
   RunnerOptions runner_options;
   runner_options.kv_dtype = options.kv_dtype;
   runner_options.max_step_tokens = options.max_step_tokens;
@@ -64,6 +67,7 @@ BlockId ModelHarness::NewBlock(int group) {
 std::unique_ptr<Sequence> ModelHarness::NewSequence(std::vector<int32_t> tokens, int max_tokens) {
   auto sequence = std::make_unique<Sequence>();
   sequence->request.prompt = tokens;
+  sequence->request.sampling.num_logprobs = 1;  // a device shows no row that nobody wants
   sequence->tokens = std::move(tokens);
   const int above = model_->config.long_rope_above;
   sequence->request.long_rope = above > 0 && sequence->num_tokens() > above;

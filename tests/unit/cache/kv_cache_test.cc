@@ -35,7 +35,7 @@ TEST(KvCacheTest, CopiesABlockInEveryLayerOfItsGroupOnly) {
   for (int layer = 0; layer < 3; ++layer) {
     std::fill_n(cache->LayerBase(layer), kBlockBytes, static_cast<std::byte>(layer + 1));
   }
-  cache->CopyBlock(0, 0, 2);
+  ASSERT_TRUE(cache->CopyBlock(0, 0, 2).ok());
   EXPECT_EQ(cache->LayerBase(0)[2 * kBlockBytes], std::byte{1});
   EXPECT_EQ(cache->LayerBase(2)[3 * kBlockBytes - 1], std::byte{3});
   EXPECT_EQ(cache->LayerBase(0)[kBlockBytes], std::byte{0});

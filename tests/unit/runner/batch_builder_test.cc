@@ -63,12 +63,12 @@ TEST_F(BatchBuilderTest, FlattensADecodeAndAPrefillChunk) {
   EXPECT_THAT(batch->rope_variants, ElementsAre(0, 1));
   EXPECT_THAT(batch->logit_rows, ElementsAre(0));
   ASSERT_EQ(batch->groups.size(), 2u);
-  EXPECT_EQ(batch->groups[0].max_blocks, 6);
+  EXPECT_EQ(batch->groups[0].max_blocks, 2);  // of the longest context
   EXPECT_THAT(batch->groups[0].slot_mapping, ElementsAre(2 * 16 + 1, 16, 17, 18));
   EXPECT_THAT(batch->groups[1].slot_mapping, ElementsAre(4 * 16 + 1, 0, 1, 2));
   EXPECT_EQ(batch->groups[0].block_table[0], 7);
   EXPECT_EQ(batch->groups[0].block_table[1], 2);
-  EXPECT_EQ(batch->groups[0].block_table[6], 1);
+  EXPECT_EQ(batch->groups[0].block_table[2], 1);
 }
 
 TEST_F(BatchBuilderTest, AsksForTheLastRowsOfAChunk) {

@@ -45,6 +45,17 @@ TEST(SamplerTest, TakesTheMaximumWhenGreedy) {
   EXPECT_TRUE(token.top.empty());
 }
 
+TEST(SamplerTest, TakesTheMaximumWithoutTheRow) {
+  const std::vector<float> logits = {1, 4, 2};
+  const SampledToken with_row = Draw(logits, Params(0));
+  LogitsRow row = RowOf(logits);
+  row.logits = {};
+  const auto token = Sample(row, Params(0), 0);
+  ASSERT_TRUE(token.ok()) << token.status();
+  EXPECT_EQ(token->id, with_row.id);
+  EXPECT_EQ(token->logprob, with_row.logprob);
+}
+
 TEST(SamplerTest, ReportsLogitsThatAreNotFinite) {
   const std::vector<float> logits = {NAN, 1};
   LogitsRow row;

@@ -1,0 +1,61 @@
+// A GPU as the library's Device: memory through the runtime, a stream with a step's uploads.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "kernels/cuda/cuda_kernels.h"
+#include "kernels/cuda/device_buffer.h"
+#include "src/tensor/device.h"
+
+namespace llm {
+
+// Makes a device the calling thread's for as long as it lives, and then gives the thread back the
+// one that its owner chose.
+class ScopedCudaDevice {
+ public:
+  explicit ScopedCudaDevice(int index);
+  ~ScopedCudaDevice();
+  ScopedCudaDevice(const ScopedCudaDevice&) = delete;
+  ScopedCudaDevice& operator=(const ScopedCudaDevice&) = delete;
+
+  const absl::Status& status() const { return status_; }
+
+ private:
+  int before_ = -1;  // -1: nothing to give back
+  absl::Status status_;
+};
+
+class CudaDeviceStream : public DeviceStream {
+ public:
+  static absl::StatusOr<std::unique_ptr<DeviceStream>> Create(int index,
+                                                              const UploadMemory& uploads);
+  ~CudaDeviceStream() override;
+
+  absl::Status Begin() override;
+  absl::Status CopyIn(void* to, const void* from, size_t bytes) override;
+  absl::Status CopyOut(void* to, const void* from, size_t bytes) override;
+  absl::Status CopyWithin(void* to, const void* from, size_t bytes) override;
+  absl::Status Clear(void* memory, size_t bytes) override;
+  absl::Status Wait() override;
+
+  int index() const { return index_; }
+  CudaStream launches() const { return {stream_.get(), uploads_.get()}; }
+
+ private:
+  explicit CudaDeviceStream(int index) : index_(index) {}
+  absl::Status Copy(const char* what, void* to, const void* from, size_t bytes,
+                    cudaMemcpyKind kind);
+
+  const int index_;
+  StreamOwner stream_;
+  std::unique_ptr<StepUploads> uploads_;
+};
+
+// The first GPU that the kernels are compiled for. UNAVAILABLE, saying why, when there is none.
+absl::StatusOr<std::shared_ptr<Device>> OpenCudaDevice();
+
+}  // namespace llm

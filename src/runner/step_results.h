@@ -1,0 +1,37 @@
+// What the host reads of a step, in the memory that kernels write or in copies of it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "src/model/arena.h"
+#include "src/model/batch.h"
+#include "src/model/model_config.h"
+#include "src/scheduler/step_plan.h"
+#include "src/tensor/device.h"
+
+namespace llm {
+
+// Three arrays that lie one after the other: one copy brings all.
+struct RowMeasures {
+  int32_t* argmax = nullptr;     // [max_logit_rows]
+  float* max = nullptr;          // [max_logit_rows]
+  float* log_sum_exp = nullptr;  // [max_logit_rows]
+  size_t bytes = 0;              // of all
+};
+RowMeasures TakeMeasures(int max_logit_rows, Arena* arena);
+
+struct StepResults {
+  RowMeasures measures;
+  float* hidden = nullptr;  // [logit rows, then hidden rows; hidden_size]
+  float* logits = nullptr;  // [max_logit_rows, vocab_size]
+};
+
+// Puts copies of what the host wants on the stream: measures of all rows, the logits of those that
+// NeedsLogits names, hidden states. They are there when the stream has been waited for. Rows keep
+// their places.
+absl::Status FetchResults(const StepPlan& plan, const Batch& batch, const ModelConfig& config,
+                          const StepResults& from, const StepResults& to, DeviceStream* stream);
+
+}  // namespace llm

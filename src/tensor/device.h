@@ -1,0 +1,62 @@
+// Memory that the host's code cannot reach, and the order in which work on it happens. A backend
+// without a device works on host memory: nothing here is used then.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace llm {
+
+// Work is done in the order in which it was put here, at the latest when Wait returns. Used by one
+// thread at a time. A call fails with what the device reports then, be it of earlier work.
+class DeviceStream {
+ public:
+  virtual ~DeviceStream() = default;
+
+  // Begins a step: ops copy the host's arrays of a step to the device once, up to the memory that
+  // the stream was created with.
+  virtual absl::Status Begin() = 0;
+
+  // Between the device and the host. Pinned host memory is read, or filled, at the latest when Wait
+  // returns, other memory before the call does.
+  virtual absl::Status CopyIn(void* to, const void* from, size_t bytes) = 0;
+  virtual absl::Status CopyOut(void* to, const void* from, size_t bytes) = 0;
+  // Within the device; the ranges do not overlap.
+  virtual absl::Status CopyWithin(void* to, const void* from, size_t bytes) = 0;
+  virtual absl::Status Clear(void* memory, size_t bytes) = 0;
+
+  // The one call that waits. A failure that repeats itself is the device's end.
+  virtual absl::Status Wait() = 0;
+};
+
+// For the arrays of a step, both of `bytes`; they outlive the stream.
+struct UploadMemory {
+  std::byte* device = nullptr;
+  std::byte* pinned = nullptr;
+  size_t bytes = 0;
+};
+
+// Thread-safe.
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  virtual const std::string& name() const = 0;
+  virtual absl::StatusOr<size_t> FreeBytes() const = 0;
+  // Aligned to 256 bytes, contents undefined. RESOURCE_EXHAUSTED, naming `what`, the bytes and
+  // those that are free. `bytes` > 0.
+  virtual absl::StatusOr<std::byte*> Allocate(size_t bytes, absl::string_view what) = 0;
+  virtual void Free(std::byte* memory) = 0;
+  // Host memory that the device reads and writes by itself; likewise.
+  virtual absl::StatusOr<std::byte*> AllocatePinned(size_t bytes, absl::string_view what) = 0;
+  virtual void FreePinned(std::byte* memory) = 0;
+  virtual absl::StatusOr<std::unique_ptr<DeviceStream>> CreateStream(
+      const UploadMemory& uploads) = 0;
+};
+
+}  // namespace llm
