@@ -17,7 +17,10 @@ namespace {
 
 constexpr int kHeads = 4;  // warps of a block
 constexpr int kThreads = kHeads * kWarp;
-constexpr int kBlocks = 4;  // a multiprocessor: 128 registers a thread; left to itself ptxas spills
+// A multiprocessor: 128 registers a thread, or 255 for the largest heads; left to itself ptxas
+// spills.
+template <int kDims>
+constexpr int kBlocks = kDims > 8 ? 2 : 4;
 constexpr int kSplit = 512;
 constexpr int kTile = kKeyTile;
 
@@ -222,7 +225,8 @@ __device__ __forceinline__ AttentionPart<kDims> AttendSplit(const AttentionArgs&
 
 // Splits of a query one after the other.
 template <int kDims>
-__global__ void __launch_bounds__(kThreads, kBlocks) attention_kernel(const AttentionArgs args) {
+__global__ void __launch_bounds__(kThreads, kBlocks<kDims>)
+    attention_kernel(const AttentionArgs args) {
   const Shared shared = ViewShared(args.kv.head_dim);
   const int token = static_cast<int>(blockIdx.x);
   const Query query = FindQuery(args, token, static_cast<int>(blockIdx.y));
@@ -238,7 +242,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks) attention_kernel(const Atte
 // One split of a query, for the merge below. Blocks of splits that the query does not have end at
 // once, and leave their part as it is.
 template <int kDims>
-__global__ void __launch_bounds__(kThreads, kBlocks)
+__global__ void __launch_bounds__(kThreads, kBlocks<kDims>)
     attention_split_kernel(const AttentionArgs args) {
   const Shared shared = ViewShared(args.kv.head_dim);
   const int token = static_cast<int>(blockIdx.x);
@@ -251,7 +255,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 }
 
 template <int kDims>
-__global__ void __launch_bounds__(kThreads, kBlocks)
+__global__ void __launch_bounds__(kThreads, kBlocks<kDims>)
     attention_merge_kernel(const AttentionArgs args) {
   const int token = static_cast<int>(blockIdx.x);
   const Query query = FindQuery(args, token, static_cast<int>(blockIdx.y));
