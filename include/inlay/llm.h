@@ -927,7 +927,7 @@ typedef struct llm_metrics_snapshot {
   uint64_t memory_bandwidth_current; /* bytes per second that the engine's threads read weights at,
                                         measured at open in some 2 ms; 0: under 16 MiB of weights */
   uint64_t engine_open_ns;           /* what llm_engine_open took */
-  uint64_t calibrate_ns;             /* 0: steps tell what they cost while they serve */
+  uint64_t calibrate_ns;             /* always 0: steps tell what they cost while they serve */
   uint64_t pinned_blocks_current;    /* of llm_prefix_pin; part of held_blocks_current */
   /* What a step is predicted to take: the sum of these five, each times its number, fitted to past
    * steps. Since ABI 1.1. */
@@ -1001,6 +1001,11 @@ static inline void llm_histogram_init(llm_histogram* histogram) {
  * one. */
 LLM_API llm_status llm_metrics_histogram(const llm_engine* engine, uint32_t which,
                                          llm_histogram* histogram);
+/* The same of the requests of one request_class; empty where none was seen. Of the first 32
+ * classes; later ones count with the last of them. LLM_INVALID_ARGUMENT: `which` is not TTFT,
+ * TOKEN_GAP or COMPLETION_TIME. */
+LLM_API llm_status llm_metrics_class_histogram(const llm_engine* engine, uint32_t request_class,
+                                               uint32_t which, llm_histogram* histogram);
 
 /* Every counter and histogram as Prometheus text (version 0.0.4): vLLM's names where it has the
  * same, `inlay:` else; labels model_name and engine. *size is the whole size in bytes, of which

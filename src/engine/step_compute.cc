@@ -214,9 +214,9 @@ void StepLoop::CountToken(const ActiveRequest& request, int64_t now_ns) {
   ++log_.step().generated_tokens;
   log_.Add(RecordKind::kTokens, request.request.id, 1, 0, now_ns);
   const SequenceStats& stats = request.stats;
-  Histograms& histograms = counters_.histograms;
+  const uint32_t of = request.request.request_class;
   if (stats.first_token_ns != 0) {
-    histograms.AddTime(HistogramId::kTokenGap, now_ns - stats.last_token_ns);
+    counters_.AddClassTime(HistogramId::kTokenGap, of, now_ns - stats.last_token_ns);
     return;
   }
   if (request.group != nullptr && std::exchange(request.group->has_token, true)) return;

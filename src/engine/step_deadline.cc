@@ -43,9 +43,6 @@ void StepLoop::CountTargets(const ActiveRequest& request, const FinishRecord& fi
   ++counters->finished_requests;
   if (good) ++counters->good_requests;
   counters->generated_tokens += static_cast<uint64_t>(finish.stats.generated_tokens);
-  if (finish.stats.ttft_ns < 0) return;
-  ++counters->ttft_requests;
-  counters->ttft_ns += static_cast<uint64_t>(finish.stats.ttft_ns);
 }
 
 }  // namespace llm

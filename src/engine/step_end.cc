@@ -123,7 +123,8 @@ void StepLoop::CountTimes(const ActiveRequest& request, const RequestStats& stat
   AddWrapping(stats.deliver_ns, &totals.deliver_ns);
   Histograms& histograms = counters_.histograms;
   histograms.AddTime(HistogramId::kQueueTime, stats.queue_ns);
-  histograms.AddTime(HistogramId::kCompletionTime, stats.total_ns);
+  counters_.AddClassTime(HistogramId::kCompletionTime, request.request.request_class,
+                         stats.total_ns);
   const int64_t first_token_ns = request.stats.first_token_ns;
   if (first_token_ns == 0) return;
   histograms.AddTime(HistogramId::kDecodeTime, request.end_ns - first_token_ns);

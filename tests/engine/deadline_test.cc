@@ -217,8 +217,12 @@ TEST_F(DeadlineTest, ClassesAreCountedApartUpToABound) {
   EXPECT_EQ(of(7).finished_requests, 1u);
   EXPECT_EQ(of(7).good_requests, 1u);
   EXPECT_EQ(of(7).generated_tokens, 4u);
-  EXPECT_EQ(of(7).ttft_requests, 1u);
-  EXPECT_EQ(of(7).ttft_ns, static_cast<uint64_t>(1.8 * kMs));
+  const ClassCounters::Class seven = of(7);
+  EXPECT_EQ(seven.Of(HistogramId::kTtft)->count, 1u);
+  EXPECT_EQ(seven.Of(HistogramId::kTtft)->sum, static_cast<uint64_t>(1.8 * kMs));
+  EXPECT_EQ(seven.Of(HistogramId::kTokenGap)->count, 3u);
+  EXPECT_EQ(seven.Of(HistogramId::kCompletionTime)->count, 1u);
+  EXPECT_EQ(seven.Of(HistogramId::kQueueTime), nullptr);
   for (uint32_t id = 100; id < 200; ++id) {
     spec.request_class = id;
     harness_->Submit(spec);

@@ -110,6 +110,16 @@ void EngineHarness::CheckCounters() {
   EXPECT_EQ(of(HistogramId::kStepTokens).sum, step.scheduled_tokens_total);
   EXPECT_EQ(of(HistogramId::kCompletionTime).count, step.finished_requests_total);
   EXPECT_EQ(of(HistogramId::kTtft).count, step.ttft_requests_total);
+  for (const HistogramId id : kClassHistograms) {
+    uint64_t count = 0;
+    uint64_t sum = 0;
+    for (const ClassCounters::Class& one : step.classes.classes()) {
+      count += one.Of(id)->count;
+      sum += one.Of(id)->sum;
+    }
+    EXPECT_EQ(count, of(id).count);
+    EXPECT_EQ(sum, of(id).sum);
+  }
   ExpectLogReconciled(engine_->log(), metrics);
   std::vector<RequestStats> finished;
   for (const auto& [id, received] : received_) {
