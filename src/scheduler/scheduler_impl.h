@@ -76,8 +76,8 @@ class SchedulerImpl : public Scheduler {
 
   // Whether `a` goes before `b`: a total order, by policy, then by arrival.
   bool MoreImportant(const Sequence& a, const Sequence& b) const;
-  // The same for one that is not in a queue yet.
-  bool GoesBefore(const Sequence& sequence, const Request& request) const;
+  // The same for one that is not in a queue yet and would take `alone_ns` alone.
+  bool GoesBefore(const Sequence& sequence, const Request& request, int64_t alone_ns) const;
   void Insert(Queue* queue, Sequence* sequence);
   void Erase(Queue* queue, Sequence* sequence);
   // Where it throws, Rollback of what is there undoes it.
@@ -109,10 +109,11 @@ class SchedulerImpl : public Scheduler {
   // admission.cc
   void AdmitWaiting(Step* step);
   bool NextMayStart(const Step& step);
-  bool IsLong(const Sequence& sequence) const {
-    return options_.max_long_sequences > 0 && sequence.num_tokens() >= options_.long_tokens;
+  bool CountsAsLong(int32_t num_tokens) const {
+    return options_.max_long_sequences > 0 && num_tokens >= options_.long_tokens;
   }
-  // Whether it waits for a long one to end.
+  bool IsLong(const Sequence& sequence) const { return CountsAsLong(sequence.num_tokens()); }
+  // Whether it waits for its prefix, or for a long one to end.
   bool HeldBack(const Sequence& sequence) const;
   bool MayAdmit(const Sequence& sequence, const Start& start, int32_t max_step_tokens);
   int64_t OutstandingBlocks(int group, int32_t max_step_tokens) const;
@@ -145,11 +146,11 @@ class SchedulerImpl : public Scheduler {
 
   // forecast.cc
   struct Backlog;
-  Backlog BacklogAhead(const Request* request) const;
+  Backlog BacklogAhead(const Request* request, int64_t alone_ns) const;
   double ForecastChunk(const ForecastQuery& query, const Backlog& backlog,
                        const StepWork& own) const;
   StepWork WorkAhead(const Backlog& backlog, int32_t own_tokens, double chunk_tokens) const;
-  double StepsUntilPlace(const ForecastQuery& query, const Backlog& backlog) const;
+  double TakePlaces(const ForecastQuery& query, Backlog* backlog) const;
   int32_t CachedTokens(const Request& request) const;
 
   // step_time.cc
