@@ -814,8 +814,9 @@ LLM_API llm_status llm_prefix_unpin(llm_engine* engine, llm_pin_id id);
 
 /* Computes the prefix where it is not cached, as llm_prefix_pin does and with its errors, and
  * writes the keys and values of its whole blocks to a file, which appears at `path` whole or not at
- * all. They are copied within one step, into memory that max_memory_bytes counts. The file tells
- * who reads it what the prefix says: keep it as you would keep the text. */
+ * all. They are held and copied, a slice between two steps, so that nobody else waits for them, into
+ * memory that max_memory_bytes counts. The file tells who reads it what the prefix says: keep it as
+ * you would keep the text. */
 LLM_API llm_status llm_prefix_save(llm_engine* engine, const llm_prefix* prefix, const char* path,
                                    size_t path_size);
 /* Makes a saved prefix findable as if it had just been computed, for requests of that salt (NULL:
@@ -824,8 +825,8 @@ LLM_API llm_status llm_prefix_save(llm_engine* engine, const llm_prefix* prefix,
  * *num_tokens (may be NULL): how many it holds. LLM_FAILED_PRECONDITION, naming it: the file is of
  * another model, other kernels or activations, another kv_dtype, block_size or format version, or
  * the engine has no prefix cache; LLM_DATA_LOSS: it is cut or damaged; LLM_INVALID_ARGUMENT: no
- * saved prefix, or a malformed one; LLM_RESOURCE_EXHAUSTED: running requests leave no room for it.
- */
+ * saved prefix, or a malformed one; LLM_RESOURCE_EXHAUSTED: running requests leave no room for it,
+ * or need it before all is copied, which is done a slice between two steps. */
 LLM_API llm_status llm_prefix_load(llm_engine* engine, const char* path, size_t path_size,
                                    const llm_string* cache_salt, size_t* num_tokens,
                                    llm_pin_id* pin);

@@ -49,6 +49,10 @@ void StepLoop::End(ActiveRequest* request, FinishReason reason, const absl::Stat
   request->reason = reason;
   request->end_status = status;
   request->stop_index = stop_index;
+  if (request->transfer != nullptr && healthy()) {
+    scheduler_->DropAdoption(&request->transfer->adoption);
+  }
+  if (request->spill_return != nullptr && healthy()) EndReturn(request);
   if (request->scheduled && healthy()) {
     if (EndedByItself(reason) && request->generates()) scheduler_->NoteEnd(*request);
     Unschedule(request);

@@ -35,8 +35,8 @@ class SchedulerImpl : public Scheduler {
   absl::Status PinPrefix(const Sequence& sequence, uint64_t pin_id) override;
   void UnpinPrefix(uint64_t pin_id) override;
   // adoption.cc
-  absl::Status AdoptPrefix(const Request& request, absl::Span<const int32_t> tokens, FillBlock fill,
-                           uint64_t pin_id) override;
+  absl::StatusOr<bool> Adopt(Adoption* adoption, FillBlock fill, int32_t most_blocks) override;
+  void DropAdoption(Adoption* adoption) override;
   void SetEvictionListener(EvictionListener* listener) override {
     blocks_.set_eviction_listener(listener);
   }
@@ -164,7 +164,10 @@ class SchedulerImpl : public Scheduler {
   absl::Status PinNode(PrefixNodeId node, const std::vector<BlockTable>& tables, uint64_t pin_id);
   static absl::Status NoPrefixRoom();
 
-  absl::Status CheckAdoption(int32_t num_tokens, int32_t matched_blocks) const;  // adoption.cc
+  // adoption.cc
+  absl::Status CheckAdoption(int32_t num_tokens, int32_t num_taken) const;
+  absl::Status BeginAdoption(Adoption* adoption);
+  absl::StatusOr<bool> FinishAdoption(Adoption* adoption);
 
   // preemption.cc
   bool MakeRoom(Sequence* sequence, Step* step);
@@ -188,8 +191,9 @@ class SchedulerImpl : public Scheduler {
   int64_t planned_at_ns_ = 0;     // the last plan
   bool blocked_by_room_ = false;  // the last plan left one waiting for want of blocks
   std::vector<BlockCopy>
-      pinned_copies_;      // of the outstanding plan: their sources hold one reference each
-  std::vector<Pin> pins_;  // within the capacity reserved at the start
+      pinned_copies_;  // of the outstanding plan: their sources hold one reference each
+  std::vector<Adoption*> adoptions_;  // under way
+  std::vector<Pin> pins_;             // within the capacity reserved at the start
   SchedulerCounters counters_;
 };
 

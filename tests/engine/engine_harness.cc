@@ -75,6 +75,8 @@ EngineHarness::EngineHarness(const HarnessOptions& options)
         SpillTier::Create(options.spill, parts.kv.shape, runner.get(), clock_, Logger());
     EXPECT_TRUE(spill.ok()) << spill.status();
     parts.spill = *std::move(spill);
+    parts.device_clock = clock_;  // whether a return pays must not depend on the machine
+    runner->token_ns = 1000;
     spill_ = parts.spill.get();
   }
   parts.runner = std::move(runner);
