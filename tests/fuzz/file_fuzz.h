@@ -10,7 +10,7 @@ namespace llm {
 // The first byte says what becomes of the rest. Even: that is the file. Odd: `complete` makes sizes
 // and checksums fit, so that the checks behind them are reached. `walk` says what is wrong, if
 // anything is: the end of the process.
-int FuzzFile(const uint8_t* data, size_t size, const char* fuzzer,
-             std::string (*complete)(std::string), std::string (*walk)(const std::string&));
+int FuzzFile(const uint8_t* data, size_t size, const char* fuzzer, void (*complete)(std::string*),
+             std::string (*walk)(const std::string&));
 
 }  // namespace llm

@@ -16,21 +16,20 @@ namespace {
 constexpr uint64_t kMaxWeightsBytes = 1 << 18;
 
 // The bytes are what comes before the weights: padding and zeros for those follow.
-std::string Complete(std::string bytes) {
-  if (bytes.size() < sizeof(PackHeader)) return bytes;
+void Complete(std::string* bytes) {
   PackHeader header;
-  std::memcpy(&header, bytes.data(), sizeof(header));
-  header.weights_offset = RoundUp<uint64_t>(bytes.size(), kPackAlignment);
+  if (bytes->size() < sizeof(header)) return;
+  std::memcpy(&header, bytes->data(), sizeof(header));
+  header.weights_offset = RoundUp<uint64_t>(bytes->size(), kPackAlignment);
   header.weights_bytes =
       RoundUp<uint64_t>(header.weights_bytes % kMaxWeightsBytes, kPackTensorAlignment);
   header.file_bytes = header.weights_offset + header.weights_bytes;
   header.checksum = 0;
-  bytes.resize(header.weights_offset);
-  std::memcpy(bytes.data(), &header, sizeof(header));
-  header.checksum = Checksum(bytes.data(), bytes.size());
-  std::memcpy(bytes.data(), &header, sizeof(header));
-  bytes.resize(header.file_bytes);
-  return bytes;
+  bytes->resize(header.weights_offset);
+  std::memcpy(bytes->data(), &header, sizeof(header));
+  header.checksum = Checksum(bytes->data(), bytes->size());
+  std::memcpy(bytes->data(), &header, sizeof(header));
+  bytes->resize(header.file_bytes);
 }
 
 std::string Load(const WeightSource& source, bool verify) {

@@ -1,4 +1,5 @@
 // Any bytes as a saved prefix: read, or refused with a message.
+#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -23,21 +24,20 @@ KvIdentity Identity() {
 }
 
 // Behind the tokens lie blocks of 24 bytes with their checksums, where they are of that size.
-std::string Complete(std::string bytes) {
+void Complete(std::string* bytes) {
   SavedPrefixHeader header;
-  if (bytes.size() < sizeof(header)) return bytes;
-  std::memcpy(&header, bytes.data(), sizeof(header));
+  if (bytes->size() < sizeof(header)) return;
+  std::memcpy(&header, bytes->data(), sizeof(header));
   header.num_tokens %= static_cast<uint32_t>(kMaxTokens) + 8u;
   header.num_groups %= 4;
   const size_t groups = header.num_groups * sizeof(SavedPrefixGroup);
   const size_t tokens = (header.num_tokens * sizeof(int32_t) + 7) / 8 * 8;
-  bytes.resize(std::max(bytes.size(), sizeof(header) + groups + tokens));
-  header.file_bytes = bytes.size();
+  bytes->resize(std::max(bytes->size(), sizeof(header) + groups + tokens));
+  header.file_bytes = bytes->size();
   header.checksum = 0;
-  std::memcpy(bytes.data(), &header, sizeof(header));
-  header.checksum = Checksum(bytes.data(), sizeof(header) + groups + tokens);
-  std::memcpy(bytes.data(), &header, sizeof(header));
-  return bytes;
+  std::memcpy(bytes->data(), &header, sizeof(header));
+  header.checksum = Checksum(bytes->data(), sizeof(header) + groups + tokens);
+  std::memcpy(bytes->data(), &header, sizeof(header));
 }
 
 std::string Walk(const std::string& bytes) {
