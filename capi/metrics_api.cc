@@ -1,4 +1,4 @@
-// llm_metrics, llm_metrics_histogram, llm_metrics_text.
+// llm_metrics, its histograms, llm_metrics_text.
 #include "capi/boundary.h"
 #include "capi/handles.h"
 #include "capi/strings.h"
@@ -24,6 +24,18 @@ extern "C" llm_status llm_metrics_histogram(const llm_engine* engine, uint32_t w
     LLM_RETURN_IF_NULL(histogram);
     LLM_ASSIGN_OR_RETURN(const llm_histogram translated,
                          llm::TranslateHistogram(engine->engine->Metrics(), which));
+    return llm::WriteStruct("llm_histogram", translated, histogram);
+  });
+}
+
+extern "C" llm_status llm_metrics_class_histogram(const llm_engine* engine, uint32_t request_class,
+                                                  uint32_t which, llm_histogram* histogram) {
+  return llm::Boundary([&]() -> absl::Status {
+    LLM_RETURN_IF_NULL(engine);
+    LLM_RETURN_IF_NULL(histogram);
+    LLM_ASSIGN_OR_RETURN(
+        const llm_histogram translated,
+        llm::TranslateClassHistogram(engine->engine->Metrics(), request_class, which));
     return llm::WriteStruct("llm_histogram", translated, histogram);
   });
 }

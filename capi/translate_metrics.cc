@@ -45,7 +45,6 @@ void TranslateParts(const EngineMetrics& metrics, llm_metrics_snapshot* c) {
   c->kv_bytes_written_total = step.kv_bytes_written_total;
   c->memory_bandwidth_current = metrics.memory_bandwidth_current;
   c->engine_open_ns = static_cast<uint64_t>(metrics.times.engine_ns);
-  c->calibrate_ns = static_cast<uint64_t>(metrics.times.calibrate_ns);
 }
 
 void TranslateCost(const StepCounters& step, llm_metrics_snapshot* c) {
@@ -134,12 +133,9 @@ llm_metrics_snapshot TranslateMetrics(const EngineMetrics& metrics) {
   return c;
 }
 
-absl::StatusOr<llm_histogram> TranslateHistogram(const EngineMetrics& metrics, uint32_t which) {
-  if (which >= kNumHistograms) {
-    return absl::InvalidArgumentError(absl::StrCat("which: there is no histogram ", which));
-  }
-  const HistogramId id = static_cast<HistogramId>(which);
-  const Histogram& histogram = metrics.step.histograms.Of(id);
+namespace {
+
+llm_histogram Translate(HistogramId id, const Histogram& histogram) {
   const absl::Span<const uint64_t> edges = HistogramEdges(id);
   llm_histogram c;
   llm_histogram_init(&c);
@@ -149,6 +145,26 @@ absl::StatusOr<llm_histogram> TranslateHistogram(const EngineMetrics& metrics, u
   c.sum = histogram.sum;
   std::copy_n(histogram.buckets.begin(), c.num_buckets, c.buckets);
   return c;
+}
+
+}  // namespace
+
+absl::StatusOr<llm_histogram> TranslateHistogram(const EngineMetrics& metrics, uint32_t which) {
+  if (which >= kNumHistograms) {
+    return absl::InvalidArgumentError(absl::StrCat("which: there is no histogram ", which));
+  }
+  const auto id = static_cast<HistogramId>(which);
+  return Translate(id, metrics.step.histograms.Of(id));
+}
+
+absl::StatusOr<llm_histogram> TranslateClassHistogram(const EngineMetrics& metrics,
+                                                      uint32_t request_class, uint32_t which) {
+  const auto id = static_cast<HistogramId>(which);
+  const ClassCounters::Class none;
+  const Histogram* histogram = metrics.step.classes.Find(request_class, none).Of(id);
+  if (histogram != nullptr) return Translate(id, *histogram);
+  return absl::InvalidArgumentError(
+      absl::StrCat("which: histogram ", which, " is not kept by request_class"));
 }
 
 }  // namespace llm

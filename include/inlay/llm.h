@@ -820,8 +820,9 @@ LLM_API llm_status llm_prefix_unpin(llm_engine* engine, llm_pin_id id);
 
 /* Computes the prefix where it is not cached, as llm_prefix_pin does and with its errors, and
  * writes the keys and values of its whole blocks to a file, which appears at `path` whole or not at
- * all. They are copied within one step, into memory that max_memory_bytes counts. The file tells
- * who reads it what the prefix says: keep it as you would keep the text. */
+ * all. They are held and copied, a slice between two steps, so that nobody else waits for them, into
+ * memory that max_memory_bytes counts. The file tells who reads it what the prefix says: keep it as
+ * you would keep the text. */
 LLM_API llm_status llm_prefix_save(llm_engine* engine, const llm_prefix* prefix, const char* path,
                                    size_t path_size);
 /* Makes a saved prefix findable as if it had just been computed, for requests of that salt (NULL:
@@ -830,8 +831,8 @@ LLM_API llm_status llm_prefix_save(llm_engine* engine, const llm_prefix* prefix,
  * *num_tokens (may be NULL): how many it holds. LLM_FAILED_PRECONDITION, naming it: the file is of
  * another model, other kernels or activations, another kv_dtype, block_size or format version, or
  * the engine has no prefix cache; LLM_DATA_LOSS: it is cut or damaged; LLM_INVALID_ARGUMENT: no
- * saved prefix, or a malformed one; LLM_RESOURCE_EXHAUSTED: running requests leave no room for it.
- */
+ * saved prefix, or a malformed one; LLM_RESOURCE_EXHAUSTED: running requests leave no room for it,
+ * or need it before all is copied, which is done a slice between two steps. */
 LLM_API llm_status llm_prefix_load(llm_engine* engine, const char* path, size_t path_size,
                                    const llm_string* cache_salt, size_t* num_tokens,
                                    llm_pin_id* pin);
@@ -933,7 +934,7 @@ typedef struct llm_metrics_snapshot {
   uint64_t memory_bandwidth_current; /* bytes per second that the engine's threads read weights at,
                                         measured at open in some 2 ms; 0: under 16 MiB of weights */
   uint64_t engine_open_ns;           /* what llm_engine_open took */
-  uint64_t calibrate_ns;             /* 0: steps tell what they cost while they serve */
+  uint64_t calibrate_ns;             /* always 0: steps tell what they cost while they serve */
   uint64_t pinned_blocks_current;    /* of llm_prefix_pin; part of held_blocks_current */
   /* What a step is predicted to take: the sum of these five, each times its number, fitted to past
    * steps. Since ABI 1.1. */
@@ -1007,6 +1008,11 @@ static inline void llm_histogram_init(llm_histogram* histogram) {
  * one. */
 LLM_API llm_status llm_metrics_histogram(const llm_engine* engine, uint32_t which,
                                          llm_histogram* histogram);
+/* The same of the requests of one request_class; empty where none was seen. Of the first 32
+ * classes; later ones count with the last of them. LLM_INVALID_ARGUMENT: `which` is not TTFT,
+ * TOKEN_GAP or COMPLETION_TIME. */
+LLM_API llm_status llm_metrics_class_histogram(const llm_engine* engine, uint32_t request_class,
+                                               uint32_t which, llm_histogram* histogram);
 
 /* Every counter and histogram as Prometheus text (version 0.0.4): vLLM's names where it has the
  * same, `inlay:` else; labels model_name and engine. *size is the whole size in bytes, of which

@@ -250,6 +250,10 @@ class Engine {
     llm_histogram_init(histogram);
     return Status(llm_metrics_histogram(engine_, which, histogram));
   }
+  Status GetClassHistogram(uint32_t request_class, uint32_t which, llm_histogram* histogram) const {
+    llm_histogram_init(histogram);
+    return Status(llm_metrics_class_histogram(engine_, request_class, which, histogram));
+  }
   Status GetMetricsText(std::string* text) const {
     return internal::ReadAll(text, [&](char* data, size_t capacity, size_t* size) {
       return llm_metrics_text(engine_, data, capacity, size);

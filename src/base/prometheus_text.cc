@@ -65,18 +65,19 @@ void PrometheusText::SampleReal(absl::string_view labels, double value) {
   Line("", labels, absl::StrCat(value));
 }
 
-void PrometheusText::SampleHistogram(absl::Span<const uint64_t> edges,
+void PrometheusText::SampleHistogram(absl::string_view labels, absl::Span<const uint64_t> edges,
                                      absl::Span<const uint64_t> buckets, uint64_t sum,
                                      MetricUnit unit) {
+  const std::string before = labels.empty() ? "" : absl::StrCat(labels, ",");
   uint64_t count = 0;
   for (size_t i = 0; i < edges.size(); ++i) {
     count += buckets[i];
-    Line("_bucket", Label("le", Edge(edges[i], unit)), absl::StrCat(count));
+    Line("_bucket", absl::StrCat(before, Label("le", Edge(edges[i], unit))), absl::StrCat(count));
   }
   count += buckets[edges.size()];
-  Line("_bucket", Label("le", "+Inf"), absl::StrCat(count));
-  Line("_sum", "", Value(sum, unit));
-  Line("_count", "", absl::StrCat(count));
+  Line("_bucket", absl::StrCat(before, Label("le", "+Inf")), absl::StrCat(count));
+  Line("_sum", labels, Value(sum, unit));
+  Line("_count", labels, absl::StrCat(count));
 }
 
 void PrometheusText::Counter(absl::string_view name, absl::string_view help, uint64_t value,

@@ -26,8 +26,8 @@ class PrometheusText {
   void SampleRatio(uint64_t numerator, uint64_t denominator);
   void SampleReal(absl::string_view labels, double value);
   // `buckets` has one more element than `edges`, and is not cumulative.
-  void SampleHistogram(absl::Span<const uint64_t> edges, absl::Span<const uint64_t> buckets,
-                       uint64_t sum, MetricUnit unit);
+  void SampleHistogram(absl::string_view labels, absl::Span<const uint64_t> edges,
+                       absl::Span<const uint64_t> buckets, uint64_t sum, MetricUnit unit);
 
   // Families of one sample.
   void Counter(absl::string_view name, absl::string_view help, uint64_t value,

@@ -15,6 +15,7 @@
 #include "src/engine/queue_place.h"
 #include "src/engine/request_clock.h"
 #include "src/engine/score.h"
+#include "src/engine/spill_return.h"
 #include "src/sequence/sequence.h"
 #include "src/sequence/stop_criteria.h"
 #include "src/tokenizer/detokenizer.h"
@@ -37,6 +38,16 @@ struct ActiveRequest : Sequence {
   bool generates() const {
     return score == nullptr && embed == nullptr && pin == nullptr && transfer == nullptr;
   }
+  // Its prefix is computed and held, to be copied out.
+  bool copies_out() const {
+    return transfer != nullptr && !transfer->restore && scheduled &&
+           num_computed_tokens == num_tokens();
+  }
+  // No step is planned for it now: its blocks are copied between steps.
+  bool moves() const {
+    const bool restores = transfer != nullptr && transfer->restore;
+    return open() && (awaits_prefix || restores || copies_out());
+  }
   // Log-probabilities of the prompt are wanted, and not all staged yet.
   bool tells_prompt() const { return generates() && score_begin >= 0; }
 
@@ -52,6 +63,8 @@ struct ActiveRequest : Sequence {
   std::shared_ptr<EmbedSink> embed;
   std::shared_ptr<PinTicket> pin;
   std::shared_ptr<PrefixTransfer> transfer;  // alone, or with a pin to be restored
+
+  std::unique_ptr<SpillReturn> spill_return;  // while the second tier brings its prefix
 
   Delta staged;                  // of this step, not yet delivered
   Delta staged_prompt;           // likewise: PROMPT, which goes before

@@ -40,10 +40,8 @@ absl::Status Engine::CheckDeadlines(Request* request) const {
   if (first_ns == 0 && completion_ns == 0) return absl::OkStatus();
   ForecastQuery query = NewForecast();
   query.request = request;
-  const FirstTokenForecast alone = parts_.scheduler->Forecast(query);
-  request->first_token_cost_ns = alone.alone_ns;
-  // Its place in the queue follows from what it costs.
   const FirstTokenForecast forecast = parts_.scheduler->Forecast(query);
+  request->first_token_cost_ns = forecast.alone_ns;
   const bool by_first = first_ns != 0 && (completion_ns == 0 || first_ns <= completion_ns);
   const int64_t deadline_ns = by_first ? first_ns : completion_ns;
   const int64_t late_ns = query.now_ns + forecast.total_ns - deadline_ns;

@@ -25,8 +25,11 @@ StepLoopOptions LoopOptions(const EngineParts& parts, const EngineOptions& optio
   loop.bytes = parts.bytes;
   loop.spill = parts.spill.get();
   loop.hook_fault = parts.hook_fault;
+  loop.slice_bytes = options.slice_bytes;
+  loop.slice_block_bytes = KvImage::BytesOfIndex(parts.kv.shape);
   loop.refuse_late = options.refuse_late;
-  loop.device_clock = parts.virtual_clock.get();
+  loop.device_clock =
+      parts.device_clock != nullptr ? parts.device_clock.get() : parts.virtual_clock.get();
   return loop;
 }
 

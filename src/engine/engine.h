@@ -40,6 +40,7 @@ struct EngineOptions {
   QueueBounds bounds;
   size_t max_pending_bytes = size_t{1} << 20;
   int64_t hold_ns = 0;  // as StepLoopOptions::hold_ns
+  uint64_t slice_bytes = StepLoopOptions().slice_bytes;
   bool manual = false;
   bool refuse_late = true;  // requests that will miss their deadlines
   int32_t cpu_id = -1;      // where the engine thread runs; -1: anywhere
@@ -52,6 +53,7 @@ struct EngineParts {
   ModelText text;
   std::shared_ptr<const Clock> clock;
   std::shared_ptr<ManualClock> virtual_clock;  // a simulated engine's, which is `clock`; else null
+  std::shared_ptr<const Clock> device_clock;   // as StepLoopOptions has it; null: the virtual one
   const HookFault* hook_fault = nullptr;       // the owner's; may be null
   std::unique_ptr<Scheduler> scheduler;
   std::unique_ptr<Runner> runner;

@@ -53,13 +53,12 @@ absl::Span<const uint64_t> HistogramEdges(HistogramId id) {
   return {};
 }
 
-void Histograms::Add(HistogramId id, uint64_t value) {
+void AddValue(HistogramId id, uint64_t value, Histogram* histogram) {
   const absl::Span<const uint64_t> edges = HistogramEdges(id);
   const auto bucket = std::lower_bound(edges.begin(), edges.end(), value) - edges.begin();
-  Histogram& histogram = all_[static_cast<size_t>(id)];
-  ++histogram.count;
-  histogram.sum += value;
-  ++histogram.buckets[static_cast<size_t>(bucket)];
+  ++histogram->count;
+  histogram->sum += value;
+  ++histogram->buckets[static_cast<size_t>(bucket)];
 }
 
 }  // namespace llm

@@ -38,11 +38,15 @@ struct Histogram {
       buckets{};  // not cumulative; of the edges in use, then the rest
 };
 
+// A time on a replaceable clock: one that runs backwards counts as 0.
+inline uint64_t CountedNs(int64_t ns) { return ns < 0 ? 0 : static_cast<uint64_t>(ns); }
+// `histogram` is one of `id`.
+void AddValue(HistogramId id, uint64_t value, Histogram* histogram);
+
 class Histograms {
  public:
-  void Add(HistogramId id, uint64_t value);
-  // A time on a replaceable clock: one that runs backwards counts as 0.
-  void AddTime(HistogramId id, int64_t ns) { Add(id, ns < 0 ? 0 : static_cast<uint64_t>(ns)); }
+  void Add(HistogramId id, uint64_t value) { AddValue(id, value, &all_[static_cast<size_t>(id)]); }
+  void AddTime(HistogramId id, int64_t ns) { Add(id, CountedNs(ns)); }
   const Histogram& Of(HistogramId id) const { return all_[static_cast<size_t>(id)]; }
 
  private:

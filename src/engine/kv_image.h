@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "src/scheduler/adoption.h"
 #include "src/tensor/buffer.h"
 
 namespace llm {
@@ -48,6 +49,12 @@ class KvImage {
   const std::vector<int32_t>& tokens() const { return tokens_; }
   uint64_t variant() const { return variant_; }  // Request::cache_variant
   int32_t num_blocks() const { return static_cast<int32_t>(tokens_.size()) / shape_.block_size; }
+  // Of one block in all groups, at most.
+  static uint64_t BytesOfIndex(const KvShape& shape) {
+    uint64_t bytes = 0;
+    for (const KvGroupShape& group : shape.groups) bytes += group.block_bytes;
+    return bytes;
+  }
   // [block_bytes of the group]; null: the window has left it behind.
   std::byte* block(int32_t index, int group) const;
 
@@ -66,6 +73,8 @@ class KvImage {
 struct PrefixTransfer {
   bool restore = false;
   std::shared_ptr<KvImage> image;
+  int32_t next_block = 0;  // to be copied out
+  Adoption adoption;       // of a restore
 };
 
 }  // namespace llm

@@ -41,10 +41,10 @@ class LockedScheduler final : public Scheduler {
     return Lock()->PinPrefix(sequence, pin_id);
   }
   void UnpinPrefix(uint64_t pin_id) override { Lock()->UnpinPrefix(pin_id); }
-  absl::Status AdoptPrefix(const Request& request, absl::Span<const int32_t> tokens, FillBlock fill,
-                           uint64_t pin_id) override {
-    return Lock()->AdoptPrefix(request, tokens, fill, pin_id);
+  absl::StatusOr<bool> Adopt(Adoption* adoption, FillBlock fill, int32_t most_blocks) override {
+    return Lock()->Adopt(adoption, fill, most_blocks);
   }
+  void DropAdoption(Adoption* adoption) override { Lock()->DropAdoption(adoption); }
   void SetEvictionListener(EvictionListener* listener) override {
     Lock()->SetEvictionListener(listener);
   }

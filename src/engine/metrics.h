@@ -57,6 +57,11 @@ struct StepCounters {
   uint64_t paused_current = 0;
   uint64_t event_bytes_current = 0;
 
+  // Of all requests, and of those of a class. REQUIRES: one of kClassHistograms.
+  void AddClassTime(HistogramId id, uint32_t request_class, int64_t ns) {
+    histograms.AddTime(id, ns);
+    AddValue(id, CountedNs(ns), classes.Of(request_class)->Of(id));
+  }
   uint64_t BusyNs() const {
     return std::accumulate(part_ns_total.begin(), part_ns_total.end(), uint64_t{0});
   }

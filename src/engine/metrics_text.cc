@@ -120,25 +120,39 @@ void WriteTargets(const EngineMetrics& metrics, PrometheusText* out) {
                metrics.step.hopeless_requests_total);
 }
 
+void WriteBuckets(HistogramId id, const Histogram& histogram, const std::string& labels,
+                  MetricUnit unit, PrometheusText* out) {
+  const absl::Span<const uint64_t> edges = HistogramEdges(id);
+  out->SampleHistogram(labels, edges, absl::MakeSpan(histogram.buckets).first(edges.size() + 1),
+                       histogram.sum, unit);
+}
+
 void WriteClasses(const StepCounters& step, PrometheusText* out) {
   using Class = ClassCounters::Class;
-  const auto by_class = [&](const char* name, const char* help, uint64_t Class::*count,
-                            MetricUnit unit) {
+  const auto label = [](const Class& one) {
+    return PrometheusText::Label("request_class", absl::StrCat(one.id));
+  };
+  const auto by_class = [&](const char* name, const char* help, uint64_t Class::*count) {
     out->Family(name, "counter", help);
-    for (const Class& one : step.classes.classes()) {
-      out->Sample(PrometheusText::Label("request_class", absl::StrCat(one.id)), one.*count, unit);
-    }
+    for (const Class& one : step.classes.classes()) out->Sample(label(one), one.*count);
   };
   by_class("inlay:class_requests_total", "Requests that ended, by request_class.",
-           &Class::finished_requests, MetricUnit::kNumber);
-  by_class("inlay:class_good_requests_total", "Of these, the good ones.", &Class::good_requests,
-           MetricUnit::kNumber);
+           &Class::finished_requests);
+  by_class("inlay:class_good_requests_total", "Of these, the good ones.", &Class::good_requests);
   by_class("inlay:class_generated_tokens_total", "Tokens generated for them.",
-           &Class::generated_tokens, MetricUnit::kNumber);
-  by_class("inlay:class_ttft_requests_total", "Of these, those that got a token.",
-           &Class::ttft_requests, MetricUnit::kNumber);
-  by_class("inlay:class_ttft_seconds_total", "From their submit to their first token.",
-           &Class::ttft_ns, kSeconds);
+           &Class::generated_tokens);
+  const auto histogram = [&](HistogramId id, const char* name, const char* help) {
+    out->Family(name, "histogram", help);
+    for (const Class& one : step.classes.classes()) {
+      WriteBuckets(id, *one.Of(id), label(one), kSeconds, out);
+    }
+  };
+  histogram(HistogramId::kTtft, "inlay:class_time_to_first_token_seconds",
+            "From submit to the first token, by request_class.");
+  histogram(HistogramId::kTokenGap, "inlay:class_inter_token_latency_seconds",
+            "Between two tokens of a request, by request_class.");
+  histogram(HistogramId::kCompletionTime, "inlay:class_e2e_request_latency_seconds",
+            "From submit to the end, by request_class.");
 }
 
 void WriteSteps(const EngineMetrics& metrics, PrometheusText* out) {
@@ -231,8 +245,8 @@ void WriteTimes(const EngineMetrics& metrics, PrometheusText* out) {
   sample("part", "deliver", times.deliver_ns);
   const OpenTimes& open = metrics.times;
   out->Family("inlay:open_seconds", "gauge",
-              "What opening took. header, tokenizer, read, repack and check are stages of model, "
-              "calibrate one of engine; read, repack and check are summed over threads.");
+              "What opening took. header, tokenizer, read, repack and check are stages of model; "
+              "read, repack and check are summed over threads.");
   sample("stage", "model", open.model_ns);
   sample("stage", "header", open.header_ns);
   sample("stage", "tokenizer", open.tokenizer_ns);
@@ -240,16 +254,12 @@ void WriteTimes(const EngineMetrics& metrics, PrometheusText* out) {
   sample("stage", "repack", open.repack_ns);
   sample("stage", "check", open.check_ns);
   sample("stage", "engine", open.engine_ns);
-  sample("stage", "calibrate", open.calibrate_ns);
 }
 
 void WriteHistogram(const EngineMetrics& metrics, HistogramId id, const char* name, MetricUnit unit,
                     const char* help, PrometheusText* out) {
-  const Histogram& histogram = metrics.step.histograms.Of(id);
-  const absl::Span<const uint64_t> edges = HistogramEdges(id);
   out->Family(name, "histogram", help);
-  out->SampleHistogram(edges, absl::MakeSpan(histogram.buckets).first(edges.size() + 1),
-                       histogram.sum, unit);
+  WriteBuckets(id, metrics.step.histograms.Of(id), "", unit, out);
 }
 
 void WriteHistograms(const EngineMetrics& metrics, PrometheusText* out) {

@@ -14,8 +14,7 @@ struct OpenTimes {
   int64_t read_ns = 0;
   int64_t repack_ns = 0;
   int64_t check_ns = 0;
-  int64_t engine_ns = 0;     // the whole open of the engine
-  int64_t calibrate_ns = 0;  // 0: steps tell what they cost while they serve
+  int64_t engine_ns = 0;  // the whole open of the engine
 };
 
 }  // namespace llm

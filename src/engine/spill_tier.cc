@@ -71,23 +71,21 @@ SpillTier::SpillTier(const KvShape& shape, int32_t num_slots, uint64_t slot_byte
 
 // A block that the file holds already has the same contents: its prefix fixes every bit of them.
 void SpillTier::OnEvict(const PrefixBlockId& id, BlockId block) {
-  if (!writable_) return;
+  if (!writing_.ok()) return;
   if (const SpillIndex::Slot held = index_.Find(id); held != SpillIndex::kNoSlot) {
     index_.Touch(held);
     return;
   }
   const size_t bytes = BlockBytes(id.group);
   if (!runner_->ReadBlock(id.group, block, scratch_.data()).ok()) return;  // its next step says why
-  SpillIndex::Slot slot = SpillIndex::kNoSlot;
+  const SpillIndex::Slot slot = index_.Add(id, Checksum(scratch_.data(), bytes));
   try {
-    slot = index_.Add(id, Checksum(scratch_.data(), bytes));
-    write_failure_ = file_.Write(Offset(slot), scratch_.data(), bytes);
+    writing_ = file_.Write(Offset(slot), scratch_.data(), bytes);
   } catch (const std::bad_alloc&) {
-    writable_ = false;
+    writing_ = absl::ResourceExhaustedError("");  // there is no memory for a message
   }
-  if (!write_failure_.ok()) writable_ = false;
-  if (!writable_) {  // what is there can still be read
-    if (slot != SpillIndex::kNoSlot) index_.Remove(slot);
+  if (!writing_.ok()) {  // what is there can still be read
+    index_.Remove(slot);
     return;
   }
   ++counters_.spilled_blocks_total;
@@ -95,9 +93,8 @@ void SpillTier::OnEvict(const PrefixBlockId& id, BlockId block) {
 }
 
 void SpillTier::TellFailures() {
-  if (!write_failure_.ok()) {
-    const absl::Status failure = std::exchange(write_failure_, absl::OkStatus());
-    logger_.Warning("spill: no more blocks are written: ", failure.message());
+  if (!writing_.ok() && !std::exchange(told_writing_, true)) {
+    logger_.Warning("spill: no more blocks are written: ", writing_.message());
   }
   if (counters_.failed_blocks_total == told_blocks_) return;
   const uint64_t num_blocks = counters_.failed_blocks_total - told_blocks_;
@@ -176,24 +173,28 @@ bool SpillTier::Fill(const PrefixBlockId& id, BlockId block) {
   return true;
 }
 
-bool SpillTier::Return(const Sequence& sequence, const StepCostModel& cost, Scheduler* scheduler) {
-  if (index_.size() == 0) return false;
-  const PrefixPlace place = scheduler->PlaceOf(sequence);
+bool SpillTier::Return(SpillReturn* back, const Sequence& sequence, const StepCostModel& cost,
+                       Scheduler* scheduler, int32_t most_blocks) {
   // Each attempt that fails has forgotten a block; a few are enough to come to what is sound.
   constexpr int kAttempts = 4;
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    const int32_t held = LongestHeld(place, sequence);
-    if (held <= place.cached_blocks || !Pays(place, held, cost)) return false;
-    const auto fill = [&](int32_t index, int group, BlockId block) {
-      return Fill(IdOf(place, sequence, index, group), block);
-    };
-    const absl::Span<const int32_t> tokens = sequence.tokens;
-    const absl::Status adopted = scheduler->AdoptPrefix(
-        sequence.request, tokens.first(static_cast<size_t>(held * shape_.block_size)), fill, 0);
-    if (adopted.ok()) return true;
-    if (!absl::IsDataLoss(adopted)) return false;
+  const PrefixPlace& place = back->place;
+  const auto fill = [&](int32_t index, int group, BlockId block) {
+    return Fill(IdOf(place, sequence, index, group), block);
+  };
+  while (true) {
+    if (back->adoption.stage == Adoption::Stage::kFresh) {
+      if (index_.size() == 0 || back->num_attempts++ == kAttempts) return true;
+      const int32_t held = LongestHeld(place, sequence);
+      if (held <= place.cached_blocks || !Pays(place, held, cost)) return true;
+      const absl::Span<const int32_t> tokens = sequence.tokens;
+      back->adoption.tokens = tokens.first(static_cast<size_t>(held * shape_.block_size));
+    }
+    const absl::StatusOr<bool> done = scheduler->Adopt(&back->adoption, fill, most_blocks);
+    if (done.ok()) return *done;
+    if (!absl::IsDataLoss(done.status())) return true;
+    back->adoption = Adoption();
+    back->adoption.request = &sequence.request;
   }
-  return false;
 }
 
 SpillCounters SpillTier::counters() const {

@@ -18,6 +18,7 @@
 #include "src/cache/spill_index.h"
 #include "src/engine/kv_image.h"
 #include "src/engine/spill_counters.h"
+#include "src/engine/spill_return.h"
 #include "src/runner/runner.h"
 #include "src/scheduler/layer_windows.h"
 #include "src/scheduler/scheduler.h"
@@ -36,9 +37,10 @@ class SpillTier : public EvictionListener {
 
   void OnEvict(const PrefixBlockId& id, BlockId block) override;
   // Puts what the tier holds of the sequence's prefix, behind what is cached, into the cache, where
-  // `cost` lets expect that computing it takes longer. False: nothing changed. May throw
-  // std::bad_alloc, with nothing changed.
-  bool Return(const Sequence& sequence, const StepCostModel& cost, Scheduler* scheduler);
+  // `cost` lets expect that computing it takes longer: up to most_blocks a call, until it answers
+  // true. `back` is fresh but for its place and the adoption's request. May throw std::bad_alloc.
+  bool Return(SpillReturn* back, const Sequence& sequence, const StepCostModel& cost,
+              Scheduler* scheduler, int32_t most_blocks);
   // Logs what failed since the last call; not from inside the scheduler, which the host's log
   // callback may ask for. May throw what that callback throws.
   void TellFailures();
@@ -72,10 +74,10 @@ class SpillTier : public EvictionListener {
   const Logger logger_;
   SpillIndex index_;
   std::vector<std::byte> scratch_;  // [slot_bytes]
-  bool writable_ = true;            // until a write fails
-  absl::Status write_failure_;      // not yet told
-  uint64_t told_blocks_ = 0;        // of counters_.failed_blocks_total
-  double read_ns_ = 0;              // of the last reads, decaying, like the next
+  absl::Status writing_;            // the first failure ends it
+  bool told_writing_ = false;
+  uint64_t told_blocks_ = 0;  // of counters_.failed_blocks_total
+  double read_ns_ = 0;        // of the last reads, decaying, like the next
   double read_bytes_ = 0;
   SpillCounters counters_;
 };

@@ -167,7 +167,6 @@ void StepLoop::Commit(StepPlan* plan) {
   CommitScores(chunks_);
   CommitEmbeddings(chunks_);
   CommitPins(chunks_);
-  CommitTransfers(chunks_);
   const int64_t now_ns = clock_->NowNs();
   for (const ScheduledChunk& chunk : chunks_) AddStepTime(RequestOf(chunk.sequence), now_ns);
 }
@@ -219,9 +218,9 @@ void StepLoop::CountToken(const ActiveRequest& request, int64_t now_ns) {
   ++log_.step().generated_tokens;
   log_.Add(RecordKind::kTokens, request.request.id, 1, 0, now_ns);
   const SequenceStats& stats = request.stats;
-  Histograms& histograms = counters_.histograms;
+  const uint32_t of = request.request.request_class;
   if (stats.first_token_ns != 0) {
-    histograms.AddTime(HistogramId::kTokenGap, now_ns - stats.last_token_ns);
+    counters_.AddClassTime(HistogramId::kTokenGap, of, now_ns - stats.last_token_ns);
     return;
   }
   if (request.group != nullptr && std::exchange(request.group->has_token, true)) return;
@@ -229,9 +228,9 @@ void StepLoop::CountToken(const ActiveRequest& request, int64_t now_ns) {
   ++counters_.ttft_requests_total;
   counters_.ttft_ns_total += static_cast<uint64_t>(ttft_ns);
   counters_.prompt_tokens_total += request.request.prompt.size();
-  histograms.AddTime(HistogramId::kTtft, ttft_ns);
+  counters_.AddClassTime(HistogramId::kTtft, of, ttft_ns);
   if (request.group != nullptr) return;  // its prefill is that of the choice that ends last
-  histograms.AddTime(HistogramId::kPrefillTime, now_ns - stats.first_scheduled_ns);
+  counters_.histograms.AddTime(HistogramId::kPrefillTime, now_ns - stats.first_scheduled_ns);
 }
 
 // The first step of a request begins for it where it was scheduled: what came before is queueing.

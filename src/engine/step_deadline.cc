@@ -19,7 +19,7 @@ bool HasRunningSibling(const Sequence& sequence) {
 // meanwhile: it is looked up again before the request is given up.
 bool StepLoop::IsHopeless(ActiveRequest* request, int64_t now_ns) const {
   const int64_t deadline_ns = request->request.first_token_deadline_ns;
-  if (!options_.refuse_late || deadline_ns == 0 || !request->scheduled ||
+  if (!options_.refuse_late || deadline_ns == 0 || !request->scheduled || request->awaits_prefix ||
       request->status != SequenceStatus::kWaiting) {
     return false;
   }
@@ -43,9 +43,6 @@ void StepLoop::CountTargets(const ActiveRequest& request, const FinishRecord& fi
   ++counters->finished_requests;
   if (good) ++counters->good_requests;
   counters->generated_tokens += static_cast<uint64_t>(finish.stats.generated_tokens);
-  if (finish.stats.ttft_ns < 0) return;
-  ++counters->ttft_requests;
-  counters->ttft_ns += static_cast<uint64_t>(finish.stats.ttft_ns);
 }
 
 }  // namespace llm

@@ -49,6 +49,10 @@ void StepLoop::End(ActiveRequest* request, FinishReason reason, const absl::Stat
   request->reason = reason;
   request->end_status = status;
   request->stop_index = stop_index;
+  if (request->transfer != nullptr && healthy()) {
+    scheduler_->DropAdoption(&request->transfer->adoption);
+  }
+  if (request->spill_return != nullptr && healthy()) EndReturn(request);
   if (request->scheduled && healthy()) {
     if (EndedByItself(reason) && request->generates()) scheduler_->NoteEnd(*request);
     Unschedule(request);
@@ -123,7 +127,8 @@ void StepLoop::CountTimes(const ActiveRequest& request, const RequestStats& stat
   AddWrapping(stats.deliver_ns, &totals.deliver_ns);
   Histograms& histograms = counters_.histograms;
   histograms.AddTime(HistogramId::kQueueTime, stats.queue_ns);
-  histograms.AddTime(HistogramId::kCompletionTime, stats.total_ns);
+  counters_.AddClassTime(HistogramId::kCompletionTime, request.request.request_class,
+                         stats.total_ns);
   const int64_t first_token_ns = request.stats.first_token_ns;
   if (first_token_ns == 0) return;
   histograms.AddTime(HistogramId::kDecodeTime, request.end_ns - first_token_ns);

@@ -31,7 +31,7 @@ int64_t StepLoop::HoldUntilNs() const {
   int64_t tokens = 0;
   for (const auto& request : active_) {
     if (!request->open() || request->paused) continue;
-    if (request->stats.first_scheduled_ns != 0) return 0;
+    if (request->stats.first_scheduled_ns != 0 || request->moves()) return 0;
     const int64_t arrival_ns = request->request.arrival_ns;
     first_ns = tokens == 0 ? arrival_ns : std::min(first_ns, arrival_ns);
     tokens += request->num_tokens();

@@ -71,6 +71,8 @@ bool StepLoop::RunStepOrThrow() {
       HandleFailedStep(plan, status);
     }
     counters_.step_ns_total += static_cast<uint64_t>(laps_.End(StepPart::kCommit) - start_ns);
+  } else if (IsMoving()) {
+    worked = true;
   } else if (held_until_ns_ == 0 && HasRunnable()) {
     Fail(absl::InternalError("the scheduler has requests but plans nothing"));
     return true;
@@ -113,12 +115,14 @@ bool StepLoop::Admit() {
   TakeIncoming();
   const bool arrived = active_.size() > num_before;
   bool ended = false;
+  slice_left_ = options_.slice_bytes;
   const int64_t now_ns = clock_->NowNs();
   for (const std::unique_ptr<ActiveRequest>& request : active_) {
     CheckInterrupts(request.get(), now_ns);
     const bool reads =
         !request->paused || request->outbox->pending_bytes.load() <= options_.max_pending_bytes / 2;
     if (request->open() && !request->scheduled && reads) AdmitOne(request.get());
+    if (request->open() && request->copies_out()) CopyOut(request.get());
     ended |= !request->open();
   }
   // After the cancels: a session that is closed with its last request gives back blocks first.
@@ -188,9 +192,16 @@ StepPlan StepLoop::Plan(const StepLimit& limit) {
   return plan;
 }
 
-bool StepLoop::HasRunnable() const {
+// Then a plan may be empty: whoever is left may wait for these blocks, or for their room.
+bool StepLoop::IsMoving() const {
   return std::any_of(active_.begin(), active_.end(),
-                     [](const auto& request) { return request->open() && !request->paused; });
+                     [](const auto& request) { return request->moves(); });
+}
+
+bool StepLoop::HasRunnable() const {
+  return !IsMoving() && std::any_of(active_.begin(), active_.end(), [](const auto& request) {
+    return request->open() && !request->paused;
+  });
 }
 
 int64_t StepLoop::NextDeadlineNs() const {

@@ -39,8 +39,12 @@ struct StepLoopOptions {
   int32_t hidden_size = 0;
   size_t max_pending_bytes = size_t{1} << 20;
   ByteModel bytes;
-  bool refuse_late = true;                // as of EngineOptions
-  SpillTier* spill = nullptr;             // null: evicted blocks are gone
+  bool refuse_late = true;     // as of EngineOptions
+  SpillTier* spill = nullptr;  // null: evicted blocks are gone
+  // What is copied between two steps of prefixes that are saved or loaded, and as much again of
+  // those that the second tier returns: about a millisecond each.
+  uint64_t slice_bytes = uint64_t{4} << 20;
+  uint64_t slice_block_bytes = 0;         // of one block in all groups
   const HookFault* hook_fault = nullptr;  // of the host's hooks; may be null
   const Clock* device_clock = nullptr;    // that steps are measured on; null: the steady clock
 };
@@ -107,9 +111,14 @@ class StepLoop {
   void TellSpillFailures() const;
   StepPlan Plan(const StepLimit& limit);
   bool HasRunnable() const;
+  bool IsMoving() const;
   void PublishCounters();
 
-  void ReturnSpilled(const StepLimit& limit);  // step_spill.cc
+  // step_spill.cc
+  void ReturnSpilled(const StepLimit& limit);
+  void BringBack(ActiveRequest* request);
+  void EndReturn(ActiveRequest* request);
+  bool IsOnItsWay(const PrefixPlace& place) const;
 
   // step_compute.cc
   absl::Status Compute(const StepPlan& plan);
@@ -129,8 +138,9 @@ class StepLoop {
   absl::Status AddScores(ActiveRequest* request, const ScheduledChunk& chunk, size_t row);
   void CommitPins(const std::vector<ScheduledChunk>& chunks);  // step_pin.cc
   absl::Status PinPrefix(const ActiveRequest& request);
-  void CommitTransfers(const std::vector<ScheduledChunk>& chunks);  // step_transfer.cc
-  absl::Status CopyOut(const ActiveRequest& request);
+  // step_transfer.cc
+  int32_t BlocksOfSlice() const;
+  void CopyOut(ActiveRequest* request);
   void RestorePrefix(ActiveRequest* request);
   void StageToken(ActiveRequest* request, const SampledToken& token);
   void CountPlan(const StepPlan& plan);
@@ -199,6 +209,7 @@ class StepLoop {
   std::vector<ScheduledChunk> chunks_;   // of this step, failed rows included
   std::vector<ActiveRequest*> touched_;  // of this step: got a token, or told their prompt
   int64_t held_until_ns_ = 0;            // 0: nobody is held
+  uint64_t slice_left_ = 0;              // bytes that may still be copied before this step
   int num_failures_ = 0;                 // failed steps in a row
   int32_t last_step_tokens_ = 0;
   size_t last_step_sequences_ = 0;

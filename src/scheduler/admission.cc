@@ -40,6 +40,7 @@ absl::Status SchedulerImpl::CheckFits(int64_t num_prompt_tokens, int64_t max_new
 // blocks that it needs. Those that have passed it and grew long do not hold it back: there might
 // always be one.
 bool SchedulerImpl::HeldBack(const Sequence& sequence) const {
+  if (sequence.awaits_prefix) return true;
   if (!IsLong(sequence)) return false;
   const auto running = std::count_if(running_.begin(), running_.end(), [&](const Sequence* one) {
     return IsLong(*one) && (one->started_long || one->arrival_index < sequence.arrival_index);
@@ -63,7 +64,7 @@ bool SchedulerImpl::NextMayStart(const Step& step) {
 }
 
 void SchedulerImpl::AdmitWaiting(Step* step) {
-  size_t next = 0;  // those before it wait for a running sibling, or for a long one to end
+  size_t next = 0;  // those before it wait for a running sibling, or are held back
   while (next < waiting_.size() && step->budget() > 0 && FreeLogitRows(step->plan) > 0 &&
          running_.size() < static_cast<size_t>(options_.max_sequences)) {
     Sequence* sequence = waiting_[next];
@@ -77,9 +78,10 @@ void SchedulerImpl::AdmitWaiting(Step* step) {
       ++next;
       continue;
     }
-    // With nothing running every block that no pin holds is available, and CheckFits and
-    // MaxPinnedBlocks have promised that this is enough.
-    blocked_by_room_ = !running_.empty() && !MayAdmit(*sequence, start, step->limit.max_tokens);
+    // With nothing running every block that no pin and no adoption holds is available; CheckFits
+    // and MaxPinnedBlocks have promised that this is enough, and adoptions are soon over.
+    const bool others_hold = !running_.empty() || !adoptions_.empty();
+    blocked_by_room_ = others_hold && !MayAdmit(*sequence, start, step->limit.max_tokens);
     if (blocked_by_room_) return;
     RecordUndo(sequence, /*admitted=*/true, &step->plan);
     waiting_.erase(waiting_.begin() + static_cast<ptrdiff_t>(next));

@@ -4,9 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <queue>
 
+#include "src/scheduler/place_forecast.h"
 #include "src/scheduler/scheduler_impl.h"
 
 namespace llm {
@@ -20,7 +19,7 @@ double Chunks(double tokens, double chunk_tokens) { return std::ceil(tokens / ch
 }  // namespace
 
 // What a new request finds: the decodes that each step holds, the prefills that go ahead of it or
-// beside it, and when requests that run will give up their places.
+// beside it, and who runs or waits before it.
 struct SchedulerImpl::Backlog {
   StepWork decodes;       // of a step
   int64_t target_ns = 0;  // the tightest token gap among them; 0: none
@@ -29,21 +28,29 @@ struct SchedulerImpl::Backlog {
     int32_t length = 0;
   };
   std::vector<Prefill> prefills;
-  std::vector<double> running_steps;  // until each ends
-  std::vector<double> waiting_steps;  // that each will take, in scheduling order
   StepWork all_prefills;
+  std::vector<PlaceHolder> running;
+  std::vector<PlaceHolder> waiting;       // in scheduling order
+  std::vector<Prefill> waiting_prefills;  // of those
+
+  void AddPrefill(const Prefill& prefill, const LayerWindows& windows) {
+    prefills.push_back(prefill);
+    all_prefills = all_prefills + windows.Chunk(prefill.begin, prefill.length);
+  }
 };
 
-SchedulerImpl::Backlog SchedulerImpl::BacklogAhead(const Request* request) const {
+// `alone_ns`: as FirstTokenForecast has it, of `request`.
+SchedulerImpl::Backlog SchedulerImpl::BacklogAhead(const Request* request, int64_t alone_ns) const {
   Backlog backlog;
   for (const Sequence* sequence : running_) {
     const int32_t begin = sequence->num_computed_tokens;
     // A committed step has given it a token that is not computed yet.
     const int32_t known = std::max(sequence->planned_tokens, begin + 1);
     const int32_t expected = ExpectedTokens(*sequence, known - sequence->num_prompt_tokens());
-    backlog.running_steps.push_back(std::max(1, expected - known));
+    backlog.running.push_back({.steps = static_cast<double>(std::max(1, expected - known)),
+                               .is_long = CountsAsLong(known)});
     if (known - begin > 1) {
-      backlog.prefills.push_back({begin, known - begin});
+      backlog.AddPrefill({begin, known - begin}, windows_);
       continue;
     }
     backlog.decodes = backlog.decodes + windows_.Chunk(begin, 1);
@@ -52,14 +59,12 @@ SchedulerImpl::Backlog SchedulerImpl::BacklogAhead(const Request* request) const
     if (backlog.target_ns == 0 || target_ns < backlog.target_ns) backlog.target_ns = target_ns;
   }
   for (const Sequence* sequence : waiting_) {
-    if (request != nullptr && !GoesBefore(*sequence, *request)) break;
+    if (request != nullptr && !GoesBefore(*sequence, *request, alone_ns)) break;
     const int32_t tokens = sequence->planned_tokens;
     const int32_t expected = ExpectedTokens(*sequence, tokens - sequence->num_prompt_tokens());
-    backlog.prefills.push_back({0, tokens});
-    backlog.waiting_steps.push_back(std::max(1, expected - tokens));
-  }
-  for (const Backlog::Prefill& prefill : backlog.prefills) {
-    backlog.all_prefills = backlog.all_prefills + windows_.Chunk(prefill.begin, prefill.length);
+    backlog.waiting.push_back({.steps = static_cast<double>(std::max(1, expected - tokens)),
+                               .is_long = CountsAsLong(tokens)});
+    backlog.waiting_prefills.push_back({0, tokens});
   }
   return backlog;
 }
@@ -98,49 +103,55 @@ StepWork SchedulerImpl::WorkAhead(const Backlog& backlog, int32_t own_tokens,
   return work;
 }
 
-// Steps until there is a place for one more, when each that goes before takes the first that gets
-// free.
-double SchedulerImpl::StepsUntilPlace(const ForecastQuery& query, const Backlog& backlog) const {
-  const size_t places = blocked_by_room_ ? std::max<size_t>(1, running_.size())
-                                         : static_cast<size_t>(options_.max_sequences);
-  std::priority_queue<double, std::vector<double>, std::greater<>> ends(
-      std::greater<>(), std::vector<double>(backlog.running_steps));
+// Steps until there is a place for `request`. Those that get one before it put their prefills ahead
+// of it; long ones that it passes do not.
+double SchedulerImpl::TakePlaces(const ForecastQuery& query, Backlog* backlog) const {
+  std::vector<PlaceHolder> waiting = backlog->waiting;
   double sum = 0;
-  for (const double steps : backlog.running_steps) sum += steps;
-  for (const double steps : backlog.waiting_steps) sum += steps;
-  const size_t known = backlog.running_steps.size() + backlog.waiting_steps.size();
+  for (const PlaceHolder& one : backlog->running) sum += one.steps;
+  for (const PlaceHolder& one : waiting) sum += one.steps;
+  const size_t known = backlog->running.size() + waiting.size();
   const double mean = known > 0 ? sum / static_cast<double>(known) : 1;
-  const size_t ahead = backlog.waiting_steps.size() + static_cast<size_t>(query.requests_ahead);
-  for (size_t i = 0; i < ahead; ++i) {
-    double begin = 0;
-    if (ends.size() >= places) {
-      begin = ends.top();
-      ends.pop();
-    }
-    ends.push(begin + (i < backlog.waiting_steps.size() ? backlog.waiting_steps[i] : mean));
+  waiting.resize(waiting.size() + static_cast<size_t>(query.requests_ahead), {.steps = mean});
+  const auto tokens = static_cast<int32_t>(query.request->prompt.size());
+  waiting.push_back({.is_long = CountsAsLong(tokens)});
+  PlaceLimits limits;
+  limits.places = blocked_by_room_ ? std::max<size_t>(1, running_.size())
+                                   : static_cast<size_t>(options_.max_sequences);
+  limits.long_places = static_cast<size_t>(std::max(1, options_.max_long_sequences));
+  const PlaceForecast places = ForecastPlace(limits, backlog->running, waiting);
+  for (size_t i = 0; i < backlog->waiting.size(); ++i) {
+    if (places.started[i]) backlog->AddPrefill(backlog->waiting_prefills[i], windows_);
   }
-  return ends.size() >= places ? ends.top() : 0;
+  return places.steps;
 }
 
 FirstTokenForecast SchedulerImpl::Forecast(const ForecastQuery& query) const {
   FirstTokenForecast forecast;
-  const Backlog backlog = BacklogAhead(query.request);
+  StepWork own;
+  double own_tokens = 0;
+  if (query.request != nullptr) {
+    const auto tokens = static_cast<int32_t>(query.request->prompt.size());
+    const int32_t cached = CachedTokens(*query.request);
+    own = windows_.Chunk(cached, tokens - cached);
+    own_tokens = tokens - cached;
+    forecast.alone_ns = Whole(query.cost.PredictNs(own) +
+                              query.cost.fixed * (Chunks(own_tokens, query.max_step_tokens) - 1));
+  }
+  Backlog backlog = BacklogAhead(query.request, forecast.alone_ns);
   const double decode_ns = query.cost.PredictNs(backlog.decodes);
-  if (!backlog.running_steps.empty()) {
-    const double first =
-        *std::min_element(backlog.running_steps.begin(), backlog.running_steps.end());
-    forecast.next_end_ns = Whole(first * decode_ns);
+  if (!backlog.running.empty()) {
+    const auto first = std::min_element(
+        backlog.running.begin(), backlog.running.end(),
+        [](const PlaceHolder& a, const PlaceHolder& b) { return a.steps < b.steps; });
+    forecast.next_end_ns = Whole(first->steps * decode_ns);
   }
   if (query.request == nullptr) return forecast;
-  const int32_t tokens = static_cast<int32_t>(query.request->prompt.size());
-  const int32_t cached = CachedTokens(*query.request);
-  const StepWork own = windows_.Chunk(cached, tokens - cached);
+  const double place_steps = TakePlaces(query, &backlog);
   const double chunk = ForecastChunk(query, backlog, own);
-  const double place_steps = StepsUntilPlace(query, backlog);
-  StepWork ahead =
-      place_steps > 0 ? backlog.all_prefills : WorkAhead(backlog, tokens - cached, chunk);
+  StepWork ahead = place_steps > 0 ? backlog.all_prefills
+                                   : WorkAhead(backlog, static_cast<int32_t>(own_tokens), chunk);
   ahead.prefill_tokens += static_cast<double>(query.tokens_ahead);
-  const double own_tokens = tokens - cached;
   const double steps =
       std::max(place_steps + Chunks(own_tokens, chunk),
                Chunks(ahead.prefill_tokens + ahead.decode_rows + own_tokens, chunk));
@@ -149,13 +160,10 @@ FirstTokenForecast SchedulerImpl::Forecast(const ForecastQuery& query) const {
   const double elapsed_ns =
       plan_outstanding_ ? static_cast<double>(std::max<int64_t>(0, query.now_ns - planned_at_ns_))
                         : 0;
-  forecast.alone_ns = Whole(query.cost.PredictNs(own) +
-                            query.cost.fixed * (Chunks(own_tokens, query.max_step_tokens) - 1));
   const double total_ns =
       steps * decode_ns + prefill_ns - std::min(elapsed_ns, decode_ns + prefill_ns);
   forecast.total_ns = std::max(forecast.alone_ns, Whole(total_ns));
-  forecast.waiting_ahead =
-      static_cast<int64_t>(backlog.waiting_steps.size()) + query.requests_ahead;
+  forecast.waiting_ahead = static_cast<int64_t>(backlog.waiting.size()) + query.requests_ahead;
   return forecast;
 }
 

@@ -80,6 +80,13 @@ absl::Status SchedulerImpl::CheckInvariants() const {
       if (!status.ok()) return status;
     }
   }
+  for (const Adoption* adoption : adoptions_) {
+    for (size_t g = 0; g < refs.size(); ++g) {
+      for (const BlockId block : adoption->tables[g]) {
+        if (block != kNullBlock) ++refs[g][static_cast<size_t>(block)];
+      }
+    }
+  }
   for (const BlockCopy& copy : pinned_copies_) {
     ++refs[static_cast<size_t>(copy.group)][static_cast<size_t>(copy.source)];
   }

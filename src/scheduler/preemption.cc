@@ -6,10 +6,14 @@
 
 namespace llm {
 
-// Room for one token at least; longer chunks shrink to what there is. False: the sequence had to
-// preempt itself.
+// Room for one token at least; longer chunks shrink to what there is. Adoptions give way first:
+// nobody runs on what they hold. False: the sequence had to preempt itself.
 bool SchedulerImpl::MakeRoom(Sequence* sequence, Step* step) {
   while (LongestChunk(*sequence) < 1) {
+    if (!adoptions_.empty()) {
+      DropAdoption(adoptions_.back());
+      continue;
+    }
     Sequence* victim = PickVictim(*sequence);
     Preempt(victim, step);
     if (victim == sequence) return false;

@@ -33,7 +33,8 @@ BlockManagerOptions BlockOptions(const SchedulerOptions& options) {
 
 // A moment, in microseconds, so that no priority and no clock overflows it: the earlier goes first.
 // It never changes, so that queues stay in order while their members age.
-int64_t RankUs(SchedulingPolicy policy, const Request& request) {
+// `alone_ns`: what its prompt is predicted to take alone.
+int64_t RankUs(SchedulingPolicy policy, const Request& request, int64_t alone_ns) {
   const int64_t arrival_us = request.arrival_ns / 1000;
   switch (policy) {
     case SchedulingPolicy::kFcfs:
@@ -42,7 +43,7 @@ int64_t RankUs(SchedulingPolicy policy, const Request& request) {
       return arrival_us + int64_t{request.priority} * (kPriorityStepNs / 1000);
     case SchedulingPolicy::kDeadline:
       return request.first_token_deadline_ns != 0
-                 ? (request.first_token_deadline_ns - request.first_token_cost_ns) / 1000
+                 ? (request.first_token_deadline_ns - alone_ns) / 1000
                  : arrival_us + kNoDeadlineNs / 1000;
   }
   return 0;
@@ -91,14 +92,16 @@ SchedulerImpl::SchedulerImpl(const SchedulerOptions& options)
 }
 
 bool SchedulerImpl::MoreImportant(const Sequence& a, const Sequence& b) const {
-  const int64_t a_us = RankUs(options_.policy, a.request);
-  const int64_t b_us = RankUs(options_.policy, b.request);
+  const int64_t a_us = RankUs(options_.policy, a.request, a.request.first_token_cost_ns);
+  const int64_t b_us = RankUs(options_.policy, b.request, b.request.first_token_cost_ns);
   if (a_us != b_us) return a_us < b_us;
   return a.arrival_index < b.arrival_index;
 }
 
-bool SchedulerImpl::GoesBefore(const Sequence& sequence, const Request& request) const {
-  return RankUs(options_.policy, sequence.request) <= RankUs(options_.policy, request);
+bool SchedulerImpl::GoesBefore(const Sequence& sequence, const Request& request,
+                               int64_t alone_ns) const {
+  return RankUs(options_.policy, sequence.request, sequence.request.first_token_cost_ns) <=
+         RankUs(options_.policy, request, alone_ns);
 }
 
 void SchedulerImpl::Insert(Queue* queue, Sequence* sequence) {

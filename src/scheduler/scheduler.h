@@ -13,6 +13,7 @@
 #include "src/cache/eviction_listener.h"
 #include "src/cache/eviction_order.h"
 #include "src/cache/kv_groups.h"
+#include "src/scheduler/adoption.h"
 #include "src/scheduler/forecast.h"
 #include "src/scheduler/step_cost_model.h"
 #include "src/scheduler/step_plan.h"
@@ -115,8 +116,9 @@ class Scheduler {
   // The next step within `limit`: every running decode (one token each), then prefill chunks of
   // running sequences, then admissions; a prefill always gets ahead, whatever the time allows.
   // Allocates the blocks, preempts when they run out.
-  // An empty plan means that nothing can run. With work present and no plan outstanding, the plan
-  // is never empty. Throws std::bad_alloc with everything as Rollback leaves it.
+  // An empty plan means that nothing can run. With work present, no plan outstanding and no
+  // adoption under way, the plan is never empty. Throws std::bad_alloc with everything as Rollback
+  // leaves it.
   virtual StepPlan Plan(const StepLimit& limit, int64_t now_ns) = 0;
 
   // The step succeeded: advances num_computed_tokens, publishes full blocks to the prefix cache,
@@ -147,12 +149,14 @@ class Scheduler {
 
   // Writes the contents of block `index` of a prefix. False: they cannot be had.
   using FillBlock = absl::FunctionRef<bool(int32_t index, int group, BlockId block)>;
-  // Makes `tokens`, whole blocks, findable for requests of `request`'s salt and variant: `fill` is
-  // asked for each block that is not cached and that such a request would read. They are cached,
-  // most recent, or pinned unless pin_id is 0. RESOURCE_EXHAUSTED: too many blocks are in use, or
-  // as PinPrefix; DATA_LOSS: `fill` failed, and nothing it wrote can be found. Between plans.
-  virtual absl::Status AdoptPrefix(const Request& request, absl::Span<const int32_t> tokens,
-                                   FillBlock fill, uint64_t pin_id) = 0;
+  // Takes blocks for an adoption's prefix, behind what is cached of it, and has `fill` write those
+  // that a request would read: up to most_blocks a call, until it answers true. They are cached
+  // then, most recent, or pinned. RESOURCE_EXHAUSTED: too many blocks are in use, also since the
+  // last call, or as PinPrefix; DATA_LOSS: `fill` failed. Whatever fails, or throws, drops it.
+  // Between plans.
+  virtual absl::StatusOr<bool> Adopt(Adoption* adoption, FillBlock fill, int32_t most_blocks) = 0;
+  // Gives its blocks back, unless it has ended or was never begun; nothing of them can be found.
+  virtual void DropAdoption(Adoption* adoption) = 0;
 
   // For a second tier: who is told of evicted blocks (null: nobody), where a prefix lies, and the
   // first `most` that wait, in order; none when the first may not start now.

@@ -35,8 +35,8 @@ class SchedulerImpl : public Scheduler {
   absl::Status PinPrefix(const Sequence& sequence, uint64_t pin_id) override;
   void UnpinPrefix(uint64_t pin_id) override;
   // adoption.cc
-  absl::Status AdoptPrefix(const Request& request, absl::Span<const int32_t> tokens, FillBlock fill,
-                           uint64_t pin_id) override;
+  absl::StatusOr<bool> Adopt(Adoption* adoption, FillBlock fill, int32_t most_blocks) override;
+  void DropAdoption(Adoption* adoption) override;
   void SetEvictionListener(EvictionListener* listener) override {
     blocks_.set_eviction_listener(listener);
   }
@@ -76,8 +76,8 @@ class SchedulerImpl : public Scheduler {
 
   // Whether `a` goes before `b`: a total order, by policy, then by arrival.
   bool MoreImportant(const Sequence& a, const Sequence& b) const;
-  // The same for one that is not in a queue yet.
-  bool GoesBefore(const Sequence& sequence, const Request& request) const;
+  // The same for one that is not in a queue yet and would take `alone_ns` alone.
+  bool GoesBefore(const Sequence& sequence, const Request& request, int64_t alone_ns) const;
   void Insert(Queue* queue, Sequence* sequence);
   void Erase(Queue* queue, Sequence* sequence);
   // Where it throws, Rollback of what is there undoes it.
@@ -109,10 +109,11 @@ class SchedulerImpl : public Scheduler {
   // admission.cc
   void AdmitWaiting(Step* step);
   bool NextMayStart(const Step& step);
-  bool IsLong(const Sequence& sequence) const {
-    return options_.max_long_sequences > 0 && sequence.num_tokens() >= options_.long_tokens;
+  bool CountsAsLong(int32_t num_tokens) const {
+    return options_.max_long_sequences > 0 && num_tokens >= options_.long_tokens;
   }
-  // Whether it waits for a long one to end.
+  bool IsLong(const Sequence& sequence) const { return CountsAsLong(sequence.num_tokens()); }
+  // Whether it waits for its prefix, or for a long one to end.
   bool HeldBack(const Sequence& sequence) const;
   bool MayAdmit(const Sequence& sequence, const Start& start, int32_t max_step_tokens);
   int64_t OutstandingBlocks(int group, int32_t max_step_tokens) const;
@@ -145,11 +146,11 @@ class SchedulerImpl : public Scheduler {
 
   // forecast.cc
   struct Backlog;
-  Backlog BacklogAhead(const Request* request) const;
+  Backlog BacklogAhead(const Request* request, int64_t alone_ns) const;
   double ForecastChunk(const ForecastQuery& query, const Backlog& backlog,
                        const StepWork& own) const;
   StepWork WorkAhead(const Backlog& backlog, int32_t own_tokens, double chunk_tokens) const;
-  double StepsUntilPlace(const ForecastQuery& query, const Backlog& backlog) const;
+  double TakePlaces(const ForecastQuery& query, Backlog* backlog) const;
   int32_t CachedTokens(const Request& request) const;
 
   // step_time.cc
@@ -163,7 +164,10 @@ class SchedulerImpl : public Scheduler {
   absl::Status PinNode(PrefixNodeId node, const std::vector<BlockTable>& tables, uint64_t pin_id);
   static absl::Status NoPrefixRoom();
 
-  absl::Status CheckAdoption(int32_t num_tokens, int32_t matched_blocks) const;  // adoption.cc
+  // adoption.cc
+  absl::Status CheckAdoption(int32_t num_tokens, int32_t num_taken) const;
+  absl::Status BeginAdoption(Adoption* adoption);
+  absl::StatusOr<bool> FinishAdoption(Adoption* adoption);
 
   // preemption.cc
   bool MakeRoom(Sequence* sequence, Step* step);
@@ -187,8 +191,9 @@ class SchedulerImpl : public Scheduler {
   int64_t planned_at_ns_ = 0;     // the last plan
   bool blocked_by_room_ = false;  // the last plan left one waiting for want of blocks
   std::vector<BlockCopy>
-      pinned_copies_;      // of the outstanding plan: their sources hold one reference each
-  std::vector<Pin> pins_;  // within the capacity reserved at the start
+      pinned_copies_;  // of the outstanding plan: their sources hold one reference each
+  std::vector<Adoption*> adoptions_;  // under way
+  std::vector<Pin> pins_;             // within the capacity reserved at the start
   SchedulerCounters counters_;
 };
 

@@ -22,8 +22,9 @@ struct SequenceStats {
   int32_t num_retained_tokens = 0;  // findable in the prefix cache when it last gave up its blocks
 };
 
-// Invariants: num_computed_tokens < tokens.size() unless finished; waiting: every block table is
-// empty and num_computed_tokens is 0; running: table g covers at least num_computed_tokens tokens.
+// Invariants: num_computed_tokens < tokens.size() unless finished, or running only to hold what is
+// copied out; waiting: every block table is empty and num_computed_tokens is 0; running: table g
+// covers at least num_computed_tokens tokens.
 struct Sequence {
   Request request;
   SequenceStatus status = SequenceStatus::kWaiting;
@@ -42,6 +43,8 @@ struct Sequence {
   // The other choices of the same request, this one among them: equal prompts, salts and cache use.
   // Null: there are none. None of them is freed while another one names it here.
   const std::vector<Sequence*>* siblings = nullptr;
+  // Its prefix is being brought into the cache: it is not admitted meanwhile.
+  bool awaits_prefix = false;
   // The scheduler's: its first tokens came from a running sibling when it was last admitted.
   bool shares_prompt = false;
   // The scheduler's: whole blocks that it took from others when it was last admitted.

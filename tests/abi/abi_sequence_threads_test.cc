@@ -1,11 +1,13 @@
 // Random calls from many threads at once on engines with threads of their own, which end by a
 // shutdown in the middle. INLAY_API_ROUNDS says how many rounds, from seed INLAY_API_SEED on.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <random>
 #include <stdexcept>
+#include <string>
 #include <thread>
 
 #include "tests/fuzz/api_sequence_world.h"
@@ -61,6 +63,9 @@ void Storm::Open() {
   options.max_step_tokens = 1 + static_cast<uint32_t>(random() % 64);
   options.max_sequences = 1 + static_cast<uint32_t>(random() % 6);
   options.max_pending_bytes = random() % 2 != 0 ? 1 + random() % 64 : 0;
+  const std::string folder = testing::TempDir();
+  if (random() % 2 != 0) options.spill_folder = {folder.data(), folder.size()};
+  options.spill_bytes = 1 << 18;
   SEQUENCE_CHECK(llm_engine_open(TheOracle().model(), &options, &slot_.engine) == LLM_OK);
 }
 
@@ -156,6 +161,11 @@ void Storm::Wait(Random* random) {
   if (llm_prefix_pin(slot_.engine, &prefix, &pin) == LLM_OK && (*random)() % 2 != 0) {
     (void)llm_prefix_unpin(slot_.engine, pin);
   }
+  const std::string path = testing::TempDir() + "inlay-storm-" + std::to_string(getpid());
+  if (llm_prefix_save(slot_.engine, &prefix, path.data(), path.size()) == LLM_OK) {
+    (void)llm_prefix_load(slot_.engine, path.data(), path.size(), nullptr, &count, nullptr);
+  }
+  unlink(path.c_str());
 }
 
 void Storm::Meddle(Random* random) {

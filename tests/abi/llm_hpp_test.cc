@@ -105,6 +105,8 @@ TEST(LlmHppTest, RunsARequestFromSubmitToFinished) {
   llm_histogram gaps;
   ASSERT_TRUE(engine.GetHistogram(LLM_HISTOGRAM_TOKEN_GAP, &gaps).ok());
   EXPECT_EQ(gaps.count, 3u);
+  ASSERT_TRUE(engine.GetClassHistogram(0, LLM_HISTOGRAM_TOKEN_GAP, &gaps).ok());
+  EXPECT_EQ(gaps.count, 3u);
   std::string text;
   ASSERT_TRUE(engine.GetMetricsText(&text).ok());
   EXPECT_THAT(text, HasSubstr("vllm:generation_tokens_total"));

@@ -4,7 +4,6 @@
 // Usage: cold_start MODEL PROMPT_TOKENS (read | map) [threads=N] [kernels=NAME] [hold]
 // hold: waits for the end of its input before it ends.
 #include <inlay/llm.h>
-#include <time.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -13,39 +12,20 @@
 #include <string>
 #include <vector>
 
+#include "tests/bench/one_token.h"
+
 namespace {
 
-int64_t NowNs() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
-
-void Check(llm_status status) {
-  if (status == LLM_OK) return;
-  std::fprintf(stderr, "cold_start: %s: %s\n", llm_status_name(status), llm_last_error());
-  std::exit(1);
-}
+using bench::Check;
+using bench::NowNs;
 
 // Until the first token of a prompt that no other call has begun.
 int64_t PrefillNs(llm_engine* engine, int num_tokens, int salt) {
   std::vector<int32_t> ids;
   for (int i = 0; i < num_tokens; ++i) ids.push_back(100 + salt + i * 7 % 300);
   const int64_t start_ns = NowNs();
-  llm_request request;
-  llm_request_init(&request);
-  request.prompt_ids = ids.data();
-  request.num_prompt_ids = ids.size();
-  request.max_new_tokens = 1;
-  request.ignore_eos = LLM_ON;
-  llm_request_id id = 0;
-  Check(llm_submit(engine, &request, &id));
-  llm_event event;
-  size_t count = 0;
-  do {
-    Check(llm_poll(llm_engine_queue(engine), &event, sizeof event, 1, -1, &count));
-  } while (count == 0 || event.type != LLM_EVENT_FINISHED);
-  Check(event.status);
+  bench::SubmitOneToken(engine, ids);
+  bench::WaitForTtft(engine);
   return NowNs() - start_ns;
 }
 

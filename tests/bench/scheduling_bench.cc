@@ -3,7 +3,6 @@
 //
 // Usage: scheduling-bench MODEL (chunks | hold | saved | tier) [TOKENS [ROUNDS]]
 #include <inlay/llm.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,21 +12,14 @@
 #include <string>
 #include <vector>
 
+#include "tests/bench/one_token.h"
+
 namespace {
 
-int64_t NowNs() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
+using bench::Check;
+using bench::NowNs;
 
 double Ms(int64_t ns) { return static_cast<double>(ns) / 1e6; }
-
-void Check(llm_status status) {
-  if (status == LLM_OK) return;
-  std::fprintf(stderr, "scheduling-bench: %s: %s\n", llm_status_name(status), llm_last_error());
-  std::exit(1);
-}
 
 double Median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -50,25 +42,8 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  void Submit(const std::vector<int32_t>& ids) {
-    llm_request request;
-    llm_request_init(&request);
-    request.prompt_ids = ids.data();
-    request.num_prompt_ids = ids.size();
-    request.max_new_tokens = 1;
-    request.ignore_eos = LLM_ON;
-    llm_request_id id = 0;
-    Check(llm_submit(engine_, &request, &id));
-  }
-  int64_t WaitForTtft() {
-    llm_event event;
-    size_t count = 0;
-    do {
-      Check(llm_poll(llm_engine_queue(engine_), &event, sizeof event, 1, -1, &count));
-    } while (count == 0 || event.type != LLM_EVENT_FINISHED);
-    Check(event.status);
-    return event.stats->ttft_ns;
-  }
+  void Submit(const std::vector<int32_t>& ids) { bench::SubmitOneToken(engine_, ids); }
+  int64_t WaitForTtft() { return bench::WaitForTtft(engine_); }
   int64_t Ttft(const std::vector<int32_t>& ids) {
     Submit(ids);
     return WaitForTtft();

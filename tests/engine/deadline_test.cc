@@ -79,6 +79,22 @@ TEST_F(DeadlineTest, TheQueueAheadCountsAndTheMessageSaysWhenToComeBack) {
   harness_->RunAll();
 }
 
+TEST_F(DeadlineTest, ALongRequestBehindTheCapIsRefusedWhereAShortOneIsNot) {
+  HarnessOptions options = Options();
+  options.scheduler.max_long_sequences = 1;
+  options.scheduler.long_tokens = 100;
+  options.scheduler.admission = AdmissionPolicy::kReserve;
+  Open(options);
+  harness_->Submit(harness_->Spec(150, 200));
+  for (int i = 0; i < 5; ++i) harness_->Step();
+  Refused(Timed(120, 100 * kMs));
+  const uint64_t quick = harness_->Submit(Timed(50, 100 * kMs));
+  const uint64_t patient = harness_->Submit(Timed(120, 300 * kMs));
+  harness_->RunAll();
+  EXPECT_EQ(harness_->Of(quick).status, absl::StatusCode::kOk);
+  EXPECT_EQ(harness_->Of(patient).status, absl::StatusCode::kOk);
+}
+
 TEST_F(DeadlineTest, AShortPromptSharesStepsWithLongOnesAndIsNotRefused) {
   for (int i = 0; i < 2; ++i) harness_->Submit(harness_->Spec(400, 2));
   harness_->Step();
@@ -217,8 +233,12 @@ TEST_F(DeadlineTest, ClassesAreCountedApartUpToABound) {
   EXPECT_EQ(of(7).finished_requests, 1u);
   EXPECT_EQ(of(7).good_requests, 1u);
   EXPECT_EQ(of(7).generated_tokens, 4u);
-  EXPECT_EQ(of(7).ttft_requests, 1u);
-  EXPECT_EQ(of(7).ttft_ns, static_cast<uint64_t>(1.8 * kMs));
+  const ClassCounters::Class seven = of(7);
+  EXPECT_EQ(seven.Of(HistogramId::kTtft)->count, 1u);
+  EXPECT_EQ(seven.Of(HistogramId::kTtft)->sum, static_cast<uint64_t>(1.8 * kMs));
+  EXPECT_EQ(seven.Of(HistogramId::kTokenGap)->count, 3u);
+  EXPECT_EQ(seven.Of(HistogramId::kCompletionTime)->count, 1u);
+  EXPECT_EQ(seven.Of(HistogramId::kQueueTime), nullptr);
   for (uint32_t id = 100; id < 200; ++id) {
     spec.request_class = id;
     harness_->Submit(spec);

@@ -75,6 +75,8 @@ EngineHarness::EngineHarness(const HarnessOptions& options)
         SpillTier::Create(options.spill, parts.kv.shape, runner.get(), clock_, Logger());
     EXPECT_TRUE(spill.ok()) << spill.status();
     parts.spill = *std::move(spill);
+    parts.device_clock = clock_;  // whether a return pays must not depend on the machine
+    runner->token_ns = 1000;
     spill_ = parts.spill.get();
   }
   parts.runner = std::move(runner);
@@ -110,6 +112,16 @@ void EngineHarness::CheckCounters() {
   EXPECT_EQ(of(HistogramId::kStepTokens).sum, step.scheduled_tokens_total);
   EXPECT_EQ(of(HistogramId::kCompletionTime).count, step.finished_requests_total);
   EXPECT_EQ(of(HistogramId::kTtft).count, step.ttft_requests_total);
+  for (const HistogramId id : kClassHistograms) {
+    uint64_t count = 0;
+    uint64_t sum = 0;
+    for (const ClassCounters::Class& one : step.classes.classes()) {
+      count += one.Of(id)->count;
+      sum += one.Of(id)->sum;
+    }
+    EXPECT_EQ(count, of(id).count);
+    EXPECT_EQ(sum, of(id).sum);
+  }
   ExpectLogReconciled(engine_->log(), metrics);
   std::vector<RequestStats> finished;
   for (const auto& [id, received] : received_) {

@@ -1,6 +1,9 @@
 // One busy workload, and one blow to it at step n, for every n: exactly one FINISHED each, blocks
 // conserved, and the requests that were not meant answered bit for bit.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <functional>
@@ -12,8 +15,11 @@ namespace llm {
 namespace {
 
 // Seven requests of every kind in a pool that is too small for them, so that they are preempted.
-HarnessOptions TightOptions() {
+// With a second tier, a block at a time returns from it.
+HarnessOptions TightOptions(bool tier) {
   HarnessOptions options;
+  if (tier) options.spill = {testing::TempDir(), 1 << 16};
+  options.engine.slice_bytes = 1;
   options.engine.max_context_tokens = 64;
   options.scheduler.max_context_tokens = 64;
   options.scheduler.max_sequences = 8;
@@ -24,8 +30,9 @@ HarnessOptions TightOptions() {
 
 class Workload {
  public:
-  Workload() : harness(TightOptions()) {
+  explicit Workload(bool tier = false) : harness(TightOptions(tier)) {
     const std::string same(30, 'a');
+    if (tier) Spill({same, std::string(40, 'x'), std::string(44, 'y'), std::string(48, 'z')});
     Add(harness.Spec(same, 24));
     Add(harness.Spec(same + "b", 20));
     RequestSpec spec = harness.Spec("choose", 8);
@@ -78,6 +85,9 @@ class Workload {
     return all;
   }
 
+  // Of all steps that the runner has seen, which ones are the workload's.
+  int first_step = 0;
+  uint64_t num_before = 0;  // requests that ended before it
   static constexpr size_t kChoices = 2;
   static constexpr size_t kCalled = 4;
   static constexpr size_t kElsewhere = 5;
@@ -91,6 +101,15 @@ class Workload {
   bool queue_closed = false;  // `elsewhere` gets nothing more
 
  private:
+  // One after the other, so that each evicts those before it.
+  void Spill(const std::vector<std::string>& texts) {
+    for (const std::string& text : texts) {
+      harness.Submit(harness.Spec(text, 4));
+      harness.RunAll();
+    }
+    first_step = harness.runner().steps();
+    num_before = texts.size();
+  }
   void Add(const RequestSpec& spec) { ids.push_back(harness.Submit(spec)); }
   void PollElsewhere() {
     if (queue_closed) return;
@@ -108,13 +127,16 @@ bool SameLogprobs(const std::vector<TokenLogprob>& a, const std::vector<TokenLog
 
 class EveryStepTest : public testing::Test {
  protected:
+  explicit EveryStepTest(bool tier = false) : tier_(tier) {}
   void SetUp() override {
-    Workload quiet;
+    Workload quiet(tier_);
     quiet.harness.runner().before = [](int, const StepPlan&) { return absl::OkStatus(); };
     quiet.Run(nullptr);
-    num_steps_ = quiet.harness.runner().steps();
+    num_steps_ = quiet.harness.runner().steps() - quiet.first_step;
     expected_ = quiet.Answers();
-    EXPECT_GT(quiet.harness.engine().Metrics().scheduler.preemptions_total, 0u);
+    const EngineMetrics metrics = quiet.harness.engine().Metrics();
+    EXPECT_GT(metrics.scheduler.preemptions_total, 0u);
+    EXPECT_EQ(metrics.step.spill.returned_blocks_total > 0, tier_);
     for (const Received& answer : expected_) ASSERT_EQ(answer.status, absl::StatusCode::kOk);
   }
 
@@ -139,7 +161,7 @@ class EveryStepTest : public testing::Test {
     }
     EXPECT_EQ(work->harness.Of(work->ids[Workload::kChoices]).num_finished, 1);
     const EngineMetrics metrics = work->harness.engine().Metrics();
-    EXPECT_EQ(metrics.step.finished_requests_total, work->ids.size());
+    EXPECT_EQ(metrics.step.finished_requests_total, work->num_before + work->ids.size());
     if (metrics.healthy) {
       EXPECT_EQ(metrics.scheduler.held_blocks_current, 0);
     }
@@ -150,7 +172,7 @@ class EveryStepTest : public testing::Test {
   void ForEachStep(const char* name, const std::function<void(Workload*)>& blow, int most_touched) {
     for (int n = 0; n < num_steps_ && !HasFailure(); ++n) {
       SCOPED_TRACE(testing::Message() << name << " before step " << n);
-      Workload work;
+      Workload work(tier_);
       work.Run([&](int step) {
         if (step == n) blow(&work);
       });
@@ -164,9 +186,11 @@ class EveryStepTest : public testing::Test {
                     const std::function<absl::Status()>& fault, int most_touched) {
     for (int n = 0; n < num_steps_ && !HasFailure(); ++n) {
       SCOPED_TRACE(testing::Message() << name << " in step " << n);
-      Workload work;
+      Workload work(tier_);
       ScriptedRunner& runner = work.harness.runner();
-      (after ? runner.after : runner.before) = [&, n](int step, const StepPlan&) {
+      (after ? runner.after : runner.before) = [&, n, first_step = work.first_step](
+                                                   int step, const StepPlan&) {
+        step -= first_step;
         return step >= n && step < n + length ? fault() : absl::OkStatus();
       };
       work.Run(nullptr);
@@ -177,8 +201,34 @@ class EveryStepTest : public testing::Test {
     std::printf("%s: %d failure(s) from each of %d steps on\n", name, length, num_steps_);
   }
 
+  const bool tier_;
   int num_steps_ = 0;
   std::vector<Received> expected_;
+};
+
+// With a second tier, whose file fails.
+class EveryStepOfATierTest : public EveryStepTest {
+ protected:
+  EveryStepOfATierTest() : EveryStepTest(/*tier=*/true) {
+    getrlimit(RLIMIT_FSIZE, &limit_);
+    Workload without;
+    without.Run(nullptr);
+    without_ = without.Answers();
+  }
+  void TearDown() override { SetFileLimit(limit_.rlim_cur); }
+  void SetFileLimit(rlim_t bytes) const {
+    const rlimit limit = {bytes, limit_.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  }
+  static void Replace(Workload* work, const char* path, int flags) {
+    const int fd = open(path, flags);
+    ASSERT_GE(fd, 0);
+    ASSERT_GE(dup2(fd, work->harness.spill().fd()), 0);
+    close(fd);
+  }
+
+  rlimit limit_ = {};
+  std::vector<Received> without_;  // what is answered without a tier
 };
 
 TEST_F(EveryStepTest, OneOrTwoFailuresTouchNoAnswer) {
@@ -248,6 +298,72 @@ TEST_F(EveryStepTest, AnyCallThatThrowsEndsItsRequestAlone) {
 TEST_F(EveryStepTest, AFlushTouchesNoAnswer) {
   const auto flush = [](Workload* work) { EXPECT_TRUE(work->harness.engine().FlushCache().ok()); };
   ForEachStep("flush", flush, 0);
+}
+
+TEST_F(EveryStepOfATierTest, ChangesNoAnswer) {
+  ASSERT_EQ(expected_.size(), without_.size());
+  for (size_t i = 0; i < expected_.size(); ++i) EXPECT_EQ(expected_[i].ids, without_[i].ids);
+}
+
+TEST_F(EveryStepOfATierTest, DamagedBytesTouchNoAnswer) {
+  const auto damage = [](Workload* work) {
+    const std::string bytes(1 << 13, 'x');
+    EXPECT_EQ(pwrite(work->harness.spill().fd(), bytes.data(), bytes.size(), 0),
+              static_cast<ssize_t>(bytes.size()));
+  };
+  ForEachStep("damaged bytes", damage, 0);
+}
+
+TEST_F(EveryStepOfATierTest, AFileThatIsCutTouchesNoAnswer) {
+  const auto cut = [](Workload* work) {
+    EXPECT_EQ(ftruncate(work->harness.spill().fd(), 100), 0);  // within a block: a short read
+  };
+  ForEachStep("file cut", cut, 0);
+}
+
+TEST_F(EveryStepOfATierTest, AFullDiskTouchesNoAnswer) {
+  ForEachStep(
+      "full disk", [](Workload* work) { Replace(work, "/dev/full", O_RDWR); }, 0);
+}
+
+TEST_F(EveryStepOfATierTest, AnUnreadableFileTouchesNoAnswer) {
+  ForEachStep(
+      "unreadable", [](Workload* work) { Replace(work, "/dev/null", O_WRONLY); }, 0);
+}
+
+// The limit lies within a block, so that its write is short, and the rest of it fails.
+TEST_F(EveryStepOfATierTest, AShortWriteTouchesNoAnswer) {
+  for (int n = 0; n < num_steps_ && !HasFailure(); n += 3) {
+    SCOPED_TRACE(testing::Message() << "limit before step " << n);
+    Workload work(true);
+    work.Run([&](int step) {
+      if (step == n) SetFileLimit(static_cast<rlim_t>(32 * n + 5));
+    });
+    SetFileLimit(limit_.rlim_cur);
+    EXPECT_EQ(CheckAnswers(&work), 0);
+  }
+}
+
+TEST_F(EveryStepOfATierTest, ACancelAFlushAndAShutdownLeaveNothingHeld) {
+  for (size_t victim = 0; victim < 7; ++victim) {
+    const auto cancel = [victim](Workload* work) {
+      work->harness.engine().Cancel(work->ids[victim]).IgnoreError();
+    };
+    ForEachStep("cancel", cancel, victim == Workload::kChoices ? 3 : 1);
+  }
+  const auto flush = [](Workload* work) { EXPECT_TRUE(work->harness.engine().FlushCache().ok()); };
+  ForEachStep("flush", flush, 0);
+  const auto shut_down = [](Workload* work) {
+    EXPECT_TRUE(work->harness.engine().Shutdown(-1).ok());
+    work->closed = true;
+  };
+  ForEachStep("shutdown", shut_down, 9);
+}
+
+TEST_F(EveryStepOfATierTest, OneOrTwoFailuresTouchNoAnswer) {
+  const auto fault = [] { return absl::InternalError("injected"); };
+  ForEachFault("error", 1, false, fault, 0);
+  ForEachFault("errors behind the keys", 2, true, fault, 0);
 }
 
 TEST_F(EveryStepTest, AClockThatJumpsForwardTouchesNoAnswerWithoutDeadline) {

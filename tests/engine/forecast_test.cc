@@ -20,8 +20,12 @@ struct Outcome {
 
 class ForecastTest : public testing::Test {
  protected:
-  void Open(int32_t max_sequences, int num_blocks, int64_t step_ns) {
+  void Open(int32_t max_sequences, int num_blocks, int64_t step_ns, int32_t max_long = 0) {
     HarnessOptions options;
+    options.scheduler.max_long_sequences = max_long;
+    options.scheduler.long_tokens = 100;
+    // With a cap outputs are as long as they may be, so that all can be foreseen.
+    if (max_long > 0) options.scheduler.admission = AdmissionPolicy::kReserve;
     options.engine.max_step_tokens = 128;
     options.engine.max_context_tokens = 512;
     options.engine.step_ns = step_ns;
@@ -102,6 +106,58 @@ TEST_F(ForecastTest, PromptsThatShareStepsAreForeseen) {
   EXPECT_NEAR(outcome.bias, 1, 0.05);
   EXPECT_LT(outcome.median, 0.05);
   EXPECT_LT(outcome.p90, 0.3);
+}
+
+// What is predicted of `spec` now, over what it then takes.
+class LongCapForecastTest : public ForecastTest {
+ protected:
+  double Ratio(const RequestSpec& spec) {
+    const auto predicted_ns = static_cast<double>(Predict(spec));
+    const uint64_t id = harness_->Submit(spec);
+    harness_->RunAll();
+    return predicted_ns / static_cast<double>(harness_->Of(id).stats.ttft_ns);
+  }
+  void SubmitAndStep(size_t num_tokens, int32_t max_new_tokens, int steps) {
+    harness_->Submit(harness_->Spec(num_tokens, max_new_tokens));
+    for (int i = 0; i < steps; ++i) harness_->Step();
+  }
+};
+
+TEST_F(LongCapForecastTest, ALongRequestWaitsForTheOneThatRuns) {
+  Open(8, 4096, 0, 1);
+  SubmitAndStep(150, 60, 10);
+  EXPECT_NEAR(Ratio(harness_->Spec(120, 2)), 1, 0.05);
+}
+
+TEST_F(LongCapForecastTest, ALongRequestWaitsForThoseThatWaitBeforeIt) {
+  Open(8, 4096, 0, 1);
+  SubmitAndStep(150, 60, 10);
+  SubmitAndStep(200, 40, 1);
+  SubmitAndStep(110, 30, 1);
+  EXPECT_NEAR(Ratio(harness_->Spec(120, 2)), 1, 0.05);
+}
+
+TEST_F(LongCapForecastTest, WithTwoPlacesItTakesTheFirstThatGetsFree) {
+  Open(8, 4096, 0, 2);
+  SubmitAndStep(150, 80, 5);
+  SubmitAndStep(150, 30, 5);
+  SubmitAndStep(110, 30, 1);
+  EXPECT_NEAR(Ratio(harness_->Spec(120, 2)), 1, 0.05);
+}
+
+TEST_F(LongCapForecastTest, AShortRequestPassesTheLongOnesThatWait) {
+  Open(8, 4096, 0, 1);
+  SubmitAndStep(150, 60, 10);
+  for (int i = 0; i < 3; ++i) SubmitAndStep(200, 40, 1);
+  EXPECT_NEAR(Ratio(harness_->Spec(50, 2)), 1, 0.05);
+}
+
+TEST_F(LongCapForecastTest, AShortRequestWithoutAPlaceStillPassesThem) {
+  Open(2, 4096, 0, 1);
+  SubmitAndStep(150, 100, 5);
+  SubmitAndStep(20, 40, 5);
+  for (int i = 0; i < 3; ++i) SubmitAndStep(200, 40, 1);
+  EXPECT_NEAR(Ratio(harness_->Spec(50, 2)), 1, 0.05);
 }
 
 TEST_F(ForecastTest, AnIdleEngineIsForeseenExactly) {

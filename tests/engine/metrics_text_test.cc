@@ -43,6 +43,29 @@ TEST(MetricsTextTest, SaysWhatTheCountersSay) {
   EXPECT_DOUBLE_EQ(families.Value("inlay:step_part_seconds_total", {{"part", "forward"}}), 0.18);
 }
 
+TEST(MetricsTextTest, TimesAreToldByClass) {
+  EngineHarness harness;
+  harness.runner().step_ns = 30'000'000;
+  RequestSpec spec = harness.Spec("abcdefgh", 5);
+  harness.Submit(spec);
+  spec.request_class = 9;
+  harness.Submit(spec);
+  harness.RunAll();
+  const PrometheusFamilies families = Parsed(harness.engine().Metrics());
+  for (const char* request_class : {"0", "9"}) {
+    const auto value = [&](const char* name) {
+      return families.Value(name, {{"request_class", request_class}});
+    };
+    EXPECT_EQ(value("inlay:class_time_to_first_token_seconds_count"), 1);
+    EXPECT_DOUBLE_EQ(value("inlay:class_time_to_first_token_seconds_sum"), 0.03);
+    EXPECT_EQ(value("inlay:class_inter_token_latency_seconds_count"), 4);
+    EXPECT_DOUBLE_EQ(value("inlay:class_e2e_request_latency_seconds_sum"), 0.15);
+  }
+  EXPECT_EQ(families.Value("inlay:class_inter_token_latency_seconds_bucket",
+                           {{"request_class", "9"}, {"le", "0.05"}}),
+            4);
+}
+
 TEST(MetricsTextTest, HasTheNamesAndLabelsThatRoutersRead) {
   EngineHarness harness;
   const PrometheusFamilies families = Parsed(harness.engine().Metrics());

@@ -1,10 +1,13 @@
 // Rule 1 under memory pressure: whichever allocation of a step fails, every request still ends
 // exactly once.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <memory>
+#include <string>
 #include <utility>
 
+#include "src/engine/saved_prefix.h"
 #include "tests/engine/engine_harness.h"
 #include "tests/engine/failing_new.h"
 
@@ -101,10 +104,45 @@ TEST(OutOfMemoryTest, ACloseWithAnArrivalLeftOverEndsThoseBehindItToo) {
   }
 }
 
+// The file is whole or not there, whichever allocation fails, of the engine's or of the writing.
+TEST(OutOfMemoryTest, ASaveThatFailsLeavesNoHalfAFile) {
+  const std::string prefix(30, 'p');
+  const std::string path = testing::TempDir() + "inlay-oom-" + std::to_string(getpid());
+  HarnessOptions options;
+  options.engine.slice_bytes = 1;
+  const RequestSpec spec = EngineHarness(options).Spec(prefix, 6);
+  bool survived = false;
+  int num_failed = 0;
+  for (int allocation = 0; !survived && !testing::Test::HasFailure(); ++allocation) {
+    ASSERT_LT(allocation, 1000);
+    EngineHarness harness(options);
+    absl::Status status = absl::UnknownError("bad_alloc");
+    FailAllocations(allocation, 1);
+    try {
+      status = SavePrefix(&harness.engine(), spec, path);
+    } catch (const std::bad_alloc&) {
+      // The boundary of the C ABI makes a status of it.
+    }
+    survived = StopFailing();
+    num_failed += status.ok() ? 0 : 1;
+    harness.RunAll();
+    harness.CheckInvariants();
+    EXPECT_EQ(harness.engine().Metrics().scheduler.held_blocks_current, 0);
+    const auto loaded = LoadPrefix(&harness.engine(), path, "", false);
+    EXPECT_EQ(loaded.ok(), status.ok()) << loaded.status() << ", allocation " << allocation;
+    if (!loaded.ok()) {
+      EXPECT_EQ(loaded.status().code(), absl::StatusCode::kNotFound);
+    }
+    unlink(path.c_str());
+  }
+  EXPECT_GT(num_failed, 20);
+}
+
 // The right answer afterwards shows that no half-filled block is found.
 TEST(OutOfMemoryTest, ARestoreThatFailsLeavesEngineAndAnswersAsTheyWere) {
   const std::string prefix(30, 'p');
-  const HarnessOptions options;
+  HarnessOptions options;
+  options.engine.slice_bytes = 1;
   const RequestSpec spec = EngineHarness(options).Spec(prefix, 6);
   const std::vector<int32_t> answer = RunAlone(options, spec).ids;
   bool survived = false;
@@ -134,6 +172,7 @@ TEST(OutOfMemoryTest, AReturnFromTheSecondTierThatFailsChangesNoAnswer) {
   options.scheduler.num_blocks = {20};
   options.scheduler.max_context_tokens = options.engine.max_context_tokens = 80;
   options.spill = {testing::TempDir(), 1 << 16};
+  options.engine.slice_bytes = 1;
   const std::string first(50, 'p'), second(60, 'q');
   const std::vector<int32_t> answer = RunAlone(options, EngineHarness(options).Spec(first, 6)).ids;
   bool survived = false;
@@ -153,7 +192,7 @@ TEST(OutOfMemoryTest, AReturnFromTheSecondTierThatFailsChangesNoAnswer) {
     survived = StopFailing();
     harness.Poll();
     harness.CheckInvariants();
-    EXPECT_EQ(harness.Of(id).num_finished, 1);
+    EXPECT_EQ(harness.Of(id).num_finished, 1) << "allocation " << allocation;
     if (harness.Of(id).reason == FinishReason::kLength) {
       EXPECT_EQ(harness.Of(id).ids, answer) << "allocation " << allocation;
     }

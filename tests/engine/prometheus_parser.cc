@@ -83,7 +83,17 @@ std::string CheckFamily(const std::string& name, const PrometheusFamily& family)
   }
   const bool total = name.size() > 6 && name.substr(name.size() - 6) == "_total";
   if (family.type == "counter" && !total) return name + ": a counter that does not end in _total";
-  return family.type == "histogram" ? CheckHistogram(name, family) : "";
+  if (family.type != "histogram") return "";
+  std::map<std::map<std::string, std::string>, PrometheusFamily> series;  // by all labels but le
+  for (const PrometheusSample& sample : family.samples) {
+    std::map<std::string, std::string> labels = sample.labels;
+    labels.erase("le");
+    series[labels].samples.push_back(sample);
+  }
+  for (const auto& [labels, one] : series) {
+    if (std::string wrong = CheckHistogram(name, one); !wrong.empty()) return wrong;
+  }
+  return "";
 }
 
 }  // namespace

@@ -123,7 +123,7 @@ void ScriptedRunner::WriteHidden(const ScheduledChunk& chunk, uint64_t hash) {
 
 absl::StatusOr<StepLogits> ScriptedRunner::Execute(const StepPlan& plan) {
   const int step = steps_++;
-  clock_->AdvanceNs(step_ns);
+  clock_->AdvanceNs(step_ns + token_ns * plan.num_tokens);
   if (before) {
     const absl::Status status = before(step, plan);
     if (!status.ok()) return status;

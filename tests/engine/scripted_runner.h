@@ -37,6 +37,7 @@ class ScriptedRunner : public Runner {
   // Rows of this request come out as NaN.
   uint64_t nan_request = 0;
   int64_t step_ns = 1000;  // what a step takes on the manual clock
+  int64_t token_ns = 0;    // and each of its tokens
   // Raises this id's logit by `favour_by`, for tests that need a certain token.
   int32_t favour = -1;
   // When not empty: the k-th generated token of any sequence is script[k], and the end token comes

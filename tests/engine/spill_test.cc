@@ -86,11 +86,23 @@ class SpillTierTest : public testing::Test {
     EXPECT_TRUE(scheduler_->CheckInvariants().ok()) << scheduler_->CheckInvariants();
     return cached;
   }
-  bool Return(int32_t first, int32_t size) {
-    const std::unique_ptr<Sequence> sequence = MakeSequence(first, size);
-    const bool returned = tier_->Return(*sequence, cost_, scheduler_.get());
+  // Whether blocks came back.
+  bool Return(int32_t first, int32_t size, int32_t most_blocks = 100) {
+    return Return(*MakeSequence(first, size), cost_, most_blocks);
+  }
+  bool Return(const Sequence& sequence, const StepCostModel& cost, int32_t most_blocks) {
+    const uint64_t before = tier_->counters().returned_blocks_total;
+    SpillReturn back;
+    back.place = scheduler_->PlaceOf(sequence);
+    back.adoption.request = &sequence.request;
+    num_slices_ = 1;
+    while (!tier_->Return(&back, sequence, cost, scheduler_.get(), most_blocks)) {
+      EXPECT_TRUE(scheduler_->CheckInvariants().ok()) << scheduler_->CheckInvariants();
+      ++num_slices_;
+    }
+    scheduler_->DropAdoption(&back.adoption);
     EXPECT_TRUE(scheduler_->CheckInvariants().ok()) << scheduler_->CheckInvariants();
-    return returned;
+    return tier_->counters().returned_blocks_total > before;
   }
   void Damage(int64_t slot) {
     const char byte = 0x5a;
@@ -104,6 +116,7 @@ class SpillTierTest : public testing::Test {
   std::unique_ptr<SpillTier> tier_;
   std::unique_ptr<Scheduler> scheduler_;
   StepCostModel cost_;
+  int num_slices_ = 0;  // of the last return
 };
 
 TEST_F(SpillTierTest, BringsBackWhatWasEvictedWithItsContents) {
@@ -138,9 +151,26 @@ TEST_F(SpillTierTest, StaysAsideWhenComputingIsExpectedToBeFaster) {
   const LayerWindows windows({KvGroupSpec{0, {0}}});
   for (int step = 0; step < 40; ++step) fast.Note(windows.Chunk(0, 2 + step), 1000 + step / 8);
   const std::unique_ptr<Sequence> sequence = MakeSequence(100, 33);
-  EXPECT_FALSE(tier_->Return(*sequence, fast, scheduler_.get()));
-  EXPECT_FALSE(tier_->Return(*sequence, StepCostModel(), scheduler_.get())) << "nothing is known";
+  EXPECT_FALSE(Return(*sequence, fast, 100));
+  EXPECT_FALSE(Return(*sequence, StepCostModel(), 100)) << "nothing is known";
   EXPECT_EQ(tier_->counters().returned_blocks_total, 0u);
+}
+
+TEST_F(SpillTierTest, BringsThemBackInSlices) {
+  Run(100, 32);
+  Run(1000, 60);
+  EXPECT_TRUE(Return(100, 33, 3));
+  EXPECT_EQ(num_slices_, 3);
+  EXPECT_EQ(Run(100, 33), 32);
+}
+
+TEST_F(SpillTierTest, ADamagedBlockInALaterSliceIsAMissToo) {
+  Run(100, 32);
+  Run(1000, 60);
+  Damage(3);  // block 4
+  EXPECT_TRUE(Return(100, 33, 1));
+  EXPECT_EQ(tier_->counters().failed_blocks_total, 1u);
+  EXPECT_EQ(Run(100, 33), 16);
 }
 
 TEST_F(SpillTierTest, ADamagedBlockIsAMissAndThoseBeforeItComeBack) {
@@ -182,7 +212,8 @@ TEST_F(SpillTierTest, NeedsAFolderAndRoomForABlock) {
   EXPECT_EQ(code(testing::TempDir(), 1 << 20, KvShape()), absl::StatusCode::kUnimplemented);
 }
 
-// Whatever the file does, each answer is the one that the request has alone.
+// Whatever the file does, each answer is the one that the request has alone. Half of the seeds
+// copy a block at a time.
 void RunTraffic(uint32_t seed, bool damage, int window) {
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937 random(seed);
@@ -195,6 +226,7 @@ void RunTraffic(uint32_t seed, bool damage, int window) {
   }
   options.scheduler.max_context_tokens = options.engine.max_context_tokens = 80;
   HarnessOptions with_tier = options;
+  if (seed % 4 < 2) with_tier.engine.slice_bytes = 1;
   with_tier.spill = {testing::TempDir(), 64 * kBlockSize * sizeof(uint64_t)};
   EngineHarness harness(with_tier);
   std::map<uint64_t, std::string> texts;
@@ -235,6 +267,83 @@ TEST(SpillEngineTest, AnswersAreThoseOfRecomputation) {
 
 TEST(SpillEngineTest, ADamagedOrCutFileNeverChangesAnAnswer) {
   for (uint32_t seed = 11; seed <= 16; ++seed) RunTraffic(seed, true, seed % 2 == 0 ? 0 : 10);
+}
+
+// A pool of 20 blocks from which the prefix of nine was evicted, and what steps cost is known.
+class SpillSliceTest : public testing::Test {
+ protected:
+  static HarnessOptions Options() {
+    HarnessOptions options;
+    options.engine.slice_bytes = 1;  // a block before each step
+    options.scheduler.num_blocks = {20};
+    options.scheduler.max_context_tokens = options.engine.max_context_tokens = 80;
+    options.spill = {testing::TempDir(), 1 << 20};
+    return options;
+  }
+  void SetUp() override {
+    SetUpAgain();
+    ASSERT_EQ(Returned(), 0u);
+  }
+  void SetUpAgain() {
+    harness_.Submit(harness_.Spec(kPrefix, 2));
+    harness_.RunAll();
+    for (char c = 'a'; c < 'f'; ++c) {
+      harness_.Submit(harness_.Spec(std::string(static_cast<size_t>(40 + c - 'a'), c), 4));
+      harness_.RunAll();
+    }
+  }
+  uint64_t Returned() { return harness_.engine().Metrics().step.spill.returned_blocks_total; }
+
+  const std::string kPrefix = std::string(38, 'p');
+  EngineHarness harness_{Options()};
+};
+
+TEST_F(SpillSliceTest, OthersGoOnWhileAPrefixReturnsAndPassTheRequestThatWaitsForIt) {
+  const uint64_t stream = harness_.Submit(harness_.Spec("stream", 20));
+  harness_.Step();
+  const uint64_t id = harness_.Submit(harness_.Spec(kPrefix, 2));
+  for (int step = 1; step < 9; ++step) {
+    harness_.Step();
+    harness_.Poll();
+    EXPECT_EQ(Returned(), static_cast<uint64_t>(step));
+    EXPECT_EQ(harness_.Of(stream).ids.size(), static_cast<size_t>(1 + step));
+    EXPECT_EQ(harness_.engine().Metrics().scheduler.running_current, 1);
+  }
+  const uint64_t quick = harness_.Submit(harness_.Spec("quick", 1));
+  harness_.Step();
+  harness_.Poll();
+  EXPECT_EQ(harness_.Of(quick).num_finished, 1);
+  harness_.RunAll();
+  EXPECT_EQ(harness_.Of(id).stats.cached_tokens, 36);
+  EXPECT_EQ(harness_.Of(id).ids, RunAlone(Options(), harness_.Spec(kPrefix, 2)).ids);
+}
+
+TEST_F(SpillSliceTest, WhoSharesAPrefixThatIsOnItsWayWaitsForItInsteadOfReadingItAgain) {
+  const std::string more = kPrefix + "more";
+  const uint64_t first = harness_.Submit(harness_.Spec(kPrefix, 2));
+  const uint64_t second = harness_.Submit(harness_.Spec(more, 2));
+  harness_.RunAll();
+  EXPECT_EQ(harness_.Of(first).stats.cached_tokens, 36);
+  EXPECT_GE(harness_.Of(second).stats.cached_tokens, 36);
+  EXPECT_EQ(Returned(), 9u);
+}
+
+TEST_F(SpillSliceTest, ACancelAFlushOrAShutdownBetweenSlicesLeavesNothingHeld) {
+  for (int what = 0; what < 3; ++what) {
+    const uint64_t first = harness_.Submit(harness_.Spec(kPrefix, 2));
+    const uint64_t second = harness_.Submit(harness_.Spec(kPrefix, 3));
+    const uint64_t before = Returned();
+    for (int step = 0; step < 3; ++step) harness_.Step();
+    EXPECT_GT(Returned(), before);
+    if (what == 2) break;
+    EXPECT_TRUE(
+        (what == 0 ? harness_.engine().Cancel(first) : harness_.engine().FlushCache()).ok());
+    harness_.RunAll();
+    EXPECT_EQ(harness_.Of(second).ids, RunAlone(Options(), harness_.Spec(kPrefix, 3)).ids);
+    SetUpAgain();
+  }
+  EXPECT_TRUE(harness_.engine().Shutdown(-1).ok());
+  EXPECT_EQ(harness_.engine().Metrics().scheduler.held_blocks_current, 0);
 }
 
 TEST(SpillEngineTest, AFileThatCannotGrowEndsTheWritingAlone) {

@@ -5,39 +5,9 @@
 #include <memory>
 #include <stdexcept>
 
-#include "tests/fuzz/api_sequence_world.h"
+#include "tests/fuzz/api_sequence_run.h"
 
 namespace llm {
-
-class World {
- public:
-  World(const uint8_t* data, size_t size) : bytes_(data, size) {}
-  void Run();
-  void InCallback(Tracked* tracked);
-
- private:
-  void Open(SequenceEngine* slot);
-  void Close(SequenceEngine* slot);
-  void Act(SequenceEngine* slot);
-  void ActOnHost(SequenceEngine* slot);
-  void Submit(SequenceEngine* slot);
-  void Refuse(SequenceEngine* slot);
-  void Shape(Tracked* tracked, llm_request* request);
-  void Count(SequenceEngine* slot, llm_status status);
-  void Wait(SequenceEngine* slot, uint32_t which);
-  void Step(SequenceEngine* slot);
-  void Poll(llm_queue* queue, size_t capacity, SequenceEngine* slot);
-  void PollAll(llm_queue* queue, SequenceEngine* slot);
-  void CloseQueue(size_t index);
-  void Read(SequenceEngine* slot);
-  void CheckMetrics(SequenceEngine* slot, bool all_ended);
-
-  Bytes bytes_;
-  std::array<SequenceEngine, 2> engines_;
-  std::array<llm_queue*, 2> queues_{};
-  std::deque<Tracked> tracked_;
-  int depth_ = 0;  // of callbacks
-};
 
 namespace {
 
@@ -45,13 +15,6 @@ void OnEvent(void* user_data, const llm_event* event) {
   auto* tracked = static_cast<Tracked*>(user_data);
   tracked->Take(*event);
   tracked->world->InCallback(tracked);
-}
-
-template <typename T>
-T Made(void (*init)(T*)) {
-  T value;
-  init(&value);
-  return value;
 }
 
 }  // namespace
@@ -77,6 +40,9 @@ void World::Open(SequenceEngine* slot) {
   options.policy = bytes_.Below(2);
   options.prefix_cache = 1 + (bytes_.Below(4) == 0 ? 1 : 0);
   slot->host.fail_every = bytes_.Below(8) == 0 ? 1 + bytes_.Below(8) : 0;
+  const std::string folder = SequenceFolder();
+  if (bytes_.Below(3) == 0) options.spill_folder = {folder.data(), folder.size()};
+  options.spill_bytes = 1 << 18;
   const llm_status status = llm_engine_open(TheOracle().model(), &options, &slot->engine);
   if (status == LLM_OK) return;
   SEQUENCE_CHECK(slot->engine == nullptr);
@@ -213,47 +179,6 @@ void World::Refuse(SequenceEngine* slot) {
   Count(slot, status);
 }
 
-// The calls that wait: in manual drive they run the steps, callbacks of others included.
-void World::Wait(SequenceEngine* slot, uint32_t which) {
-  const std::vector<int32_t> ids = SequencePrompt(bytes_.Below(kNumPrompts));
-  llm_metrics_snapshot before = Made(llm_metrics_snapshot_init);
-  SEQUENCE_CHECK(llm_metrics(slot->engine, &before) == LLM_OK);
-  llm_status status = LLM_OK;
-  size_t count = 0;
-  std::array<float, 128> values{};
-  ++slot->waiting;  // where callbacks look, it was taken in
-  if (which == 0) {
-    llm_score_request request = Made(llm_score_request_init);
-    request.ids = ids.data();
-    request.num_ids = ids.size();
-    request.first = 1 + bytes_.Below(3);
-    status = llm_score(slot->engine, &request, values.data(), values.size(), &count);
-  } else if (which == 1) {
-    llm_embed_request request = Made(llm_embed_request_init);
-    request.ids = ids.data();
-    request.num_ids = ids.size();
-    request.pooling = bytes_.Below(4);
-    status = llm_embed(slot->engine, &request, values.data(), values.size(), &count);
-    SEQUENCE_CHECK(status != LLM_OK || count == 64);
-  } else {
-    llm_prefix request = Made(llm_prefix_init);
-    request.prompt_ids = ids.data();
-    request.num_prompt_ids = ids.size();
-    llm_pin_id pin = 0;
-    status = llm_prefix_pin(slot->engine, &request, &pin);
-    SEQUENCE_CHECK((status == LLM_OK) == (pin != 0));
-    if (pin != 0) slot->pins.push_back(pin);
-  }
-  --slot->waiting;
-  // Whether it was taken in before it failed shows in the counters alone.
-  llm_metrics_snapshot after = Made(llm_metrics_snapshot_init);
-  SEQUENCE_CHECK(llm_metrics(slot->engine, &after) == LLM_OK);
-  slot->submitted = after.submitted_requests_total - slot->waiting;
-  slot->refused = after.rejected_requests_total;
-  SEQUENCE_CHECK(status != LLM_OK ||
-                 after.submitted_requests_total > before.submitted_requests_total);
-}
-
 void World::Step(SequenceEngine* slot) {
   for (uint32_t left = 1 + bytes_.Below(8); left > 0; --left) {
     const llm_status status = llm_engine_step(slot->engine, nullptr);
@@ -309,13 +234,16 @@ void World::ActOnHost(SequenceEngine* slot) {
 }
 
 void World::Act(SequenceEngine* slot) {
-  const uint32_t what = bytes_.Below(32);
+  const uint32_t what = bytes_.Below(36);
   if (slot->engine == nullptr) return depth_ == 0 ? Open(slot) : void();
   if (slot->shut_down && depth_ == 0 && bytes_.Below(4) == 0) return Close(slot);
   if (what < 8) return Submit(slot);
   if (what < 15) return Step(slot);
   if (what < 18) return Poll(what == 17 ? nullptr : queues_[what - 15], 1 + bytes_.Below(8), slot);
-  if (what < 21) return Wait(slot, what - 18);
+  if (what < 21) return Wait(slot, static_cast<Call>(what - 18));
+  if (what == 32) return Wait(slot, Call::kSave);
+  if (what == 33 || what == 34) return Wait(slot, Call::kLoad);
+  if (what == 35) return Damage();
   if (what == 21) (void)llm_cancel(slot->engine, 1 + bytes_.Below(64));
   if (what == 22) (void)llm_cancel(slot->engine, tracked_.empty() ? 0 : tracked_.back().id.load());
   if (what == 23 && !slot->pins.empty()) {
@@ -360,6 +288,7 @@ void World::Run() {
   while (!bytes_.empty()) Act(&engines_[bytes_.Below(4) == 0 ? 1 : 0]);
   for (SequenceEngine& slot : engines_) Close(&slot);
   for (llm_queue* queue : queues_) SEQUENCE_CHECK(llm_queue_close(queue) == LLM_OK);
+  unlink(SequencePath().c_str());
 }
 
 void RunApiSequence(const uint8_t* data, size_t size) {

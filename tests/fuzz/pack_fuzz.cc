@@ -1,10 +1,4 @@
 // Any bytes as a pack: loaded, or refused with a message.
-//
-// The first byte says what becomes of the rest. Even: that is the file. Odd: it is what comes
-// before the weights; padding, zeros for weights, the sizes and the checksum are made to fit, so
-// that the checks behind them are reached.
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 
@@ -14,27 +8,28 @@
 #include "src/loader/pack_format.h"
 #include "src/loader/pack_reader.h"
 #include "src/model/model.h"
+#include "tests/fuzz/file_fuzz.h"
 
 namespace llm {
 namespace {
 
 constexpr uint64_t kMaxWeightsBytes = 1 << 18;
 
-std::string Complete(std::string bytes) {
-  if (bytes.size() < sizeof(PackHeader)) return bytes;
+// The bytes are what comes before the weights: padding and zeros for those follow.
+void Complete(std::string* bytes) {
   PackHeader header;
-  std::memcpy(&header, bytes.data(), sizeof(header));
-  header.weights_offset = RoundUp<uint64_t>(bytes.size(), kPackAlignment);
+  if (bytes->size() < sizeof(header)) return;
+  std::memcpy(&header, bytes->data(), sizeof(header));
+  header.weights_offset = RoundUp<uint64_t>(bytes->size(), kPackAlignment);
   header.weights_bytes =
       RoundUp<uint64_t>(header.weights_bytes % kMaxWeightsBytes, kPackTensorAlignment);
   header.file_bytes = header.weights_offset + header.weights_bytes;
   header.checksum = 0;
-  bytes.resize(header.weights_offset);
-  std::memcpy(bytes.data(), &header, sizeof(header));
-  header.checksum = Checksum(bytes.data(), bytes.size());
-  std::memcpy(bytes.data(), &header, sizeof(header));
-  bytes.resize(header.file_bytes);
-  return bytes;
+  bytes->resize(header.weights_offset);
+  std::memcpy(bytes->data(), &header, sizeof(header));
+  header.checksum = Checksum(bytes->data(), bytes->size());
+  std::memcpy(bytes->data(), &header, sizeof(header));
+  bytes->resize(header.file_bytes);
 }
 
 std::string Load(const WeightSource& source, bool verify) {
@@ -72,12 +67,5 @@ std::string Walk(const std::string& bytes) {
 }  // namespace llm
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  if (size == 0) return 0;
-  std::string bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
-  const std::string fault = llm::Walk(data[0] % 2 == 0 ? bytes : llm::Complete(std::move(bytes)));
-  if (!fault.empty()) {
-    std::fprintf(stderr, "pack_fuzz: %s\n", fault.c_str());
-    std::abort();
-  }
-  return 0;
+  return llm::FuzzFile(data, size, "pack_fuzz", llm::Complete, llm::Walk);
 }

@@ -1,15 +1,11 @@
 // Any bytes as a saved prefix: read, or refused with a message.
-//
-// The first byte says what becomes of the rest. Even: that is the file. Odd: sizes and checksums
-// are made to fit, so that the checks behind them are reached.
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 
 #include "src/base/xxh64.h"
 #include "src/engine/saved_prefix.h"
+#include "tests/fuzz/file_fuzz.h"
 
 namespace llm {
 namespace {
@@ -67,13 +63,5 @@ std::string Walk(const std::string& bytes) {
 }  // namespace llm
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  if (size == 0) return 0;
-  std::string bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
-  if (data[0] % 2 == 1) llm::Complete(&bytes);
-  const std::string fault = llm::Walk(bytes);
-  if (!fault.empty()) {
-    std::fprintf(stderr, "saved_prefix_fuzz: %s\n", fault.c_str());
-    std::abort();
-  }
-  return 0;
+  return llm::FuzzFile(data, size, "saved_prefix_fuzz", llm::Complete, llm::Walk);
 }

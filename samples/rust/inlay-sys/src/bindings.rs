@@ -846,6 +846,14 @@ extern "C" {
     ) -> llm_status;
 }
 extern "C" {
+    pub fn llm_metrics_class_histogram(
+        engine: *const llm_engine,
+        request_class: u32,
+        which: u32,
+        histogram: *mut llm_histogram,
+    ) -> llm_status;
+}
+extern "C" {
     pub fn llm_metrics_text(
         engine: *const llm_engine,
         text: *mut ::std::os::raw::c_char,

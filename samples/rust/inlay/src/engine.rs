@@ -131,6 +131,15 @@ impl Engine {
         Ok(Histogram::copy(&histogram))
     }
 
+    /// One histogram of the requests of one class: of first tokens, gaps or completion alone.
+    pub fn class_histogram(&self, request_class: u32, kind: HistogramKind) -> Result<Histogram> {
+        let mut histogram = sys::llm_histogram::default();
+        let which = kind as u32;
+        // SAFETY: the engine is open.
+        check(unsafe { sys::llm_metrics_class_histogram(self.raw(), request_class, which, &mut histogram) })?;
+        Ok(Histogram::copy(&histogram))
+    }
+
     /// Every counter and histogram as Prometheus text, version 0.0.4.
     pub fn metrics_text(&self) -> Result<String> {
         let text = sized(32 * 1024, |text: *mut u8, capacity, size| {

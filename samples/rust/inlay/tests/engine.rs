@@ -46,6 +46,8 @@ fn counters_histograms_and_text_tell_of_the_same_requests() {
     let histogram = engine.histogram(HistogramKind::GeneratedTokens).unwrap();
     assert_eq!((histogram.count, histogram.sum), (3, 15));
     assert_eq!(histogram.edges.len() + 1, histogram.buckets.len());
+    assert_eq!(engine.class_histogram(0, HistogramKind::Ttft).unwrap().count, 3);
+    assert!(engine.class_histogram(0, HistogramKind::GeneratedTokens).is_err());
     assert!(engine.metrics_text().unwrap().contains("inlay:submitted_requests_total"));
 }
 
