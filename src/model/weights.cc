@@ -12,6 +12,7 @@
 #include "src/base/math.h"
 #include "src/base/status_macros.h"
 #include "src/model/input_order.h"
+#include "src/model/nan_scales.h"
 #include "src/model/packed_image.h"
 #include "src/model/tensor_list.h"
 
@@ -147,7 +148,15 @@ absl::Status Packer::Load(const Piece& piece, std::byte* staging) {
                                    staging));
   const int64_t read_ns = clock_.NowNs();
   read_ns_ += read_ns - start_ns;
-  const absl::Status status = Pack(piece, staging);
+  const int64_t cols = tensor.shape.back();
+  absl::Status status = RefuseNanScales(
+      {.tensor = tensor.name,
+       .format = tensor.format,
+       .cols = cols,
+       .first = piece.row_begin,
+       .count = piece.num_rows * piece.row_bytes / RowBytes(GetWeightFormat(tensor.format), cols),
+       .blocks = staging});
+  if (status.ok()) status = Pack(piece, staging);
   repack_ns_ += clock_.NowNs() - read_ns;
   return status;
 }

@@ -121,8 +121,8 @@ absl::StatusOr<LoadBytes> PlanLoad(const WeightSource& source, const ModelConfig
                                    const KernelTable& kernels, int num_threads);
 
 // Reads and packs everything, through at most 1 MiB (or one tile of rows) of staging memory per
-// thread; a pack's weights are read into place. Values that are not finite pass: they show up as
-// logits that are not.
+// thread; a pack's weights are read into place. INVALID_ARGUMENT for a scale of MXFP4 or MXFP8 that
+// is NaN; other values that are not finite pass: they show up as logits that are not.
 absl::StatusOr<Weights> LoadWeights(const WeightSource& source, const ModelConfig& config,
                                     const WeightsOptions& options, LoadProgress progress);
 
