@@ -125,16 +125,31 @@ absl::Status CheckCopyBlocks(const CopyBlocksParams& params) {
   return absl::OkStatus();
 }
 
-// The order comes out of a file: a few thousand comparisons beside a matrix product.
+// An order comes out of a file: a few thousand comparisons beside a matrix product.
+absl::Status CheckOrder(const float* order, int64_t cols) {
+  for (int64_t i = 0; i < cols; ++i) {
+    if (order[i] >= 0 && order[i] < static_cast<float>(cols)) continue;
+    return Invalid("reorder: column ", i, " comes from column ", order[i], " of ", cols);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckReorder(const ReorderParams& params) {
   const ReorderParams& p = params;
   if (p.rows < 0 || p.cols < 1) return Invalid("reorder: [", p.rows, ", ", p.cols, "]");
   if (p.from == nullptr || p.to == nullptr || p.order == nullptr) {
     return Invalid("reorder: from, to or order is null");
   }
-  for (int64_t i = 0; i < p.cols; ++i) {
-    if (p.order[i] >= 0 && p.order[i] < static_cast<float>(p.cols)) continue;
-    return Invalid("reorder: column ", i, " comes from column ", p.order[i], " of ", p.cols);
+  if (p.order_begin.empty()) return CheckOrder(p.order, p.cols);
+  if (p.order_begin[0] != 0 || p.order_begin.back() != p.rows) {
+    return Invalid("reorder: order_begin does not cover ", p.rows, " rows");
+  }
+  for (size_t i = 0; i + 1 < p.order_begin.size(); ++i) {
+    if (p.order_begin[i] > p.order_begin[i + 1]) {
+      return Invalid("reorder: order ", i, " ends before it begins");
+    }
+    if (p.order_begin[i] == p.order_begin[i + 1]) continue;  // of no row
+    LLM_RETURN_IF_ERROR(CheckOrder(p.order + static_cast<int64_t>(i) * p.cols, p.cols));
   }
   return absl::OkStatus();
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -14,35 +15,55 @@ namespace {
 
 struct Named {
   const char* name;
-  const LinearWeight* linear;
+  const float* order;  // [count, inputs] or null
+  int64_t inputs;
+  int64_t count;  // experts, or 1
 };
+
+Named Of(const char* name, const LinearWeight& linear) {
+  return {name, linear.order, linear.weight.cols, 1};
+}
 
 std::string NameOf(int layer, const Named& named) {
   return absl::StrCat("tensor blk.", layer, ".", named.name, kOrderSuffix);
 }
 
 absl::Status CheckOrder(int layer, const Named& named) {
-  const LinearWeight& linear = *named.linear;
-  if (linear.order == nullptr) return absl::OkStatus();
-  const int64_t inputs = linear.weight.cols;
-  for (int64_t i = 0; i < inputs; ++i) {
-    const float input = linear.order[i];
+  if (named.order == nullptr) return absl::OkStatus();
+  const int64_t inputs = named.inputs;
+  for (int64_t i = 0; i < named.count * inputs; ++i) {
+    const float input = named.order[i];
     if (input >= 0 && input < static_cast<float>(inputs) && input == std::floor(input)) continue;
-    return absl::InvalidArgumentError(absl::StrCat(NameOf(layer, named), ": column ", i, " reads ",
-                                                   input, ", there are ", inputs, " inputs"));
+    return absl::InvalidArgumentError(absl::StrCat(NameOf(layer, named), ": column ", i % inputs,
+                                                   " reads ", input, ", there are ", inputs,
+                                                   " inputs"));
   }
   return absl::OkStatus();
 }
 
 absl::Status CheckSame(int layer, const Named& first, const Named& other) {
-  const float* a = first.linear->order;
-  const float* b = other.linear->order;
-  const auto bytes = static_cast<size_t>(first.linear->weight.cols) * sizeof(float);
+  const float* a = first.order;
+  const float* b = other.order;
+  const auto bytes = static_cast<size_t>(first.count * first.inputs) * sizeof(float);
   if (a == b || (a != nullptr && b != nullptr && std::memcmp(a, b, bytes) == 0)) {
     return absl::OkStatus();
   }
   return absl::UnimplementedError(absl::StrCat(NameOf(layer, other), ": is not that of ",
                                                first.name, ", which reads the same input"));
+}
+
+// What reads one input.
+struct Reader {
+  std::vector<Named> weights;
+  bool fused = false;  // the first one's order is that of all
+};
+
+absl::Status CheckReader(int layer, const Reader& reader) {
+  for (const Named& named : reader.weights) {
+    LLM_RETURN_IF_ERROR(CheckOrder(layer, named));
+    if (!reader.fused) LLM_RETURN_IF_ERROR(CheckSame(layer, reader.weights[0], named));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -56,17 +77,25 @@ bool HasInputOrders(const WeightSource& source) {
 
 absl::Status CheckInputOrders(const Weights& weights, const ModelConfig& config) {
   const TensorNames& names = config.names;
+  const int64_t num_experts = config.experts.router.num_experts;
+  const auto of_experts = [&](const char* name, const ExpertWeight& experts) {
+    return Named{name, experts.order, experts.weight.cols, num_experts};
+  };
   for (int i = 0; i < static_cast<int>(weights.layers.size()); ++i) {
     const LayerWeights& layer = weights.layers[static_cast<size_t>(i)];
-    const Named q = {names.q, &layer.q}, k = {names.k, &layer.k}, v = {names.v, &layer.v};
-    const Named gate = {names.gate, &layer.gate}, up = {names.up, &layer.up};
-    for (const Named& named :
-         {q, k, v, Named{names.o, &layer.o}, gate, up, Named{names.down, &layer.down}}) {
-      LLM_RETURN_IF_ERROR(CheckOrder(i, named));
-    }
-    LLM_RETURN_IF_ERROR(CheckSame(i, q, k));
-    LLM_RETURN_IF_ERROR(CheckSame(i, q, v));
-    LLM_RETURN_IF_ERROR(CheckSame(i, gate, up));
+    const ExpertsWeights& experts = layer.experts;
+    const Reader readers[] = {
+        {{Of(names.q, layer.q), Of(names.k, layer.k), Of(names.v, layer.v)},
+         layer.fused_qkv.rows > 0},
+        {{Of(names.o, layer.o)}},
+        {{Of(names.gate, layer.gate), Of(names.up, layer.up)}, layer.fused_gate_up.rows > 0},
+        {{Of(names.down, layer.down)}},
+        {{of_experts(names.expert_gate, experts.gate), of_experts(names.expert_up, experts.up)}},
+        {{of_experts(names.expert_down, experts.down)}},
+        {{Of(names.shared_gate, experts.shared_gate), Of(names.shared_up, experts.shared_up)}},
+        {{Of(names.shared_down, experts.shared_down)}},
+    };
+    for (const Reader& reader : readers) LLM_RETURN_IF_ERROR(CheckReader(i, reader));
   }
   return absl::OkStatus();
 }

@@ -23,7 +23,7 @@ struct LinearWeight {
   PackedWeight weight;          // [outputs, inputs]
   const float* bias = nullptr;  // [outputs] or null
   // [inputs] or null: which input each column reads, where it is not its own. The same for weights
-  // that read one input.
+  // that read one input; of the parts of a fused weight, the first has it.
   const float* order = nullptr;
 };
 
@@ -31,6 +31,8 @@ struct LinearWeight {
 struct ExpertWeight {
   PackedWeight weight;
   const float* bias = nullptr;  // [num_experts, outputs] or null
+  // [num_experts, inputs] or null: as of a LinearWeight, one for each expert.
+  const float* order = nullptr;
 };
 
 struct ExpertsWeights {
