@@ -1,4 +1,5 @@
 // llm_model_*: opening, releasing, asking.
+#include <optional>
 #include <utility>
 
 #include "absl/functional/function_ref.h"
@@ -56,6 +57,28 @@ absl::Status ModelInfo(const llm_model* handle, llm_model_info* info) {
   return WriteStruct("llm_model_info", ours, info);
 }
 
+// A field of ours, or 0 and no bit.
+template <typename T>
+T Stated(const std::optional<T>& value, uint64_t bit, uint64_t* set) {
+  if (value.has_value()) *set |= bit;
+  return value.value_or(T{});
+}
+
+absl::Status Sampling(const llm_model* handle, llm_model_sampling* sampling) {
+  LLM_RETURN_IF_NULL(handle);
+  LLM_RETURN_IF_NULL(sampling);
+  const SamplingDefaults& defaults = handle->model->sampling();
+  llm_model_sampling ours;
+  llm_model_sampling_init(&ours);
+  ours.top_k = Stated(defaults.top_k, LLM_SAMPLING_TOP_K, &ours.set);
+  ours.temperature = Stated(defaults.temperature, LLM_SAMPLING_TEMPERATURE, &ours.set);
+  ours.top_p = Stated(defaults.top_p, LLM_SAMPLING_TOP_P, &ours.set);
+  ours.min_p = Stated(defaults.min_p, LLM_SAMPLING_MIN_P, &ours.set);
+  ours.repetition_penalty =
+      Stated(defaults.repetition_penalty, LLM_SAMPLING_REPETITION_PENALTY, &ours.set);
+  return WriteStruct("llm_model_sampling", ours, sampling);
+}
+
 }  // namespace
 }  // namespace llm
 
@@ -110,4 +133,8 @@ extern "C" void llm_model_release(llm_model* model) { delete model; }
 
 extern "C" llm_status llm_model_get_info(const llm_model* model, llm_model_info* info) {
   return llm::Boundary([&] { return llm::ModelInfo(model, info); });
+}
+
+extern "C" llm_status llm_model_get_sampling(const llm_model* model, llm_model_sampling* sampling) {
+  return llm::Boundary([&] { return llm::Sampling(model, sampling); });
 }

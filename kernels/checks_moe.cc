@@ -12,6 +12,15 @@ absl::Status Invalid(const Args&... args) {
   return absl::InvalidArgumentError(absl::StrCat(args...));
 }
 
+// An order comes out of a file: a few thousand comparisons beside a matrix product.
+absl::Status CheckOrder(const float* order, int64_t cols) {
+  for (int64_t i = 0; i < cols; ++i) {
+    if (order[i] >= 0 && order[i] < static_cast<float>(cols)) continue;
+    return Invalid("reorder: column ", i, " comes from column ", order[i], " of ", cols);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status CheckRouterRule(const RouterRule& rule) {
@@ -156,13 +165,19 @@ absl::Status CheckReorderShapes(const ReorderParams& params) {
   return absl::OkStatus();
 }
 
-// The order comes out of a file: a few thousand comparisons beside a matrix product.
 absl::Status CheckReorder(const ReorderParams& params) {
   const ReorderParams& p = params;
   LLM_RETURN_IF_ERROR(CheckReorderShapes(p));
-  for (int64_t i = 0; i < p.cols; ++i) {
-    if (p.order[i] >= 0 && p.order[i] < static_cast<float>(p.cols)) continue;
-    return Invalid("reorder: column ", i, " comes from column ", p.order[i], " of ", p.cols);
+  if (p.order_begin.empty()) return CheckOrder(p.order, p.cols);
+  if (p.order_begin[0] != 0 || p.order_begin.back() != p.rows) {
+    return Invalid("reorder: order_begin does not cover ", p.rows, " rows");
+  }
+  for (size_t i = 0; i + 1 < p.order_begin.size(); ++i) {
+    if (p.order_begin[i] > p.order_begin[i + 1]) {
+      return Invalid("reorder: order ", i, " ends before it begins");
+    }
+    if (p.order_begin[i] == p.order_begin[i + 1]) continue;  // of no row
+    LLM_RETURN_IF_ERROR(CheckOrder(p.order + static_cast<int64_t>(i) * p.cols, p.cols));
   }
   return absl::OkStatus();
 }

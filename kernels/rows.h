@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "kernels/activations.h"
 #include "src/tensor/stream.h"
 
@@ -24,13 +25,16 @@ struct CopyBlocksParams {
 };
 using CopyBlocksFn = absl::Status (*)(const CopyBlocksParams& params, const Stream& stream);
 
-// to[row, col] = from[row, order[col]].
+// to[row, col] = from[row, order[col]], or with several orders that of the row.
 struct ReorderParams {
   const float* from = nullptr;   // [rows, cols]
-  const float* order = nullptr;  // [cols], whole numbers in [0, cols)
+  const float* order = nullptr;  // [cols] or [orders, cols], whole numbers in [0, cols)
   float* to = nullptr;           // [rows, cols], elsewhere
   int64_t rows = 0;
   int64_t cols = 0;
+  // [orders + 1], as expert_linear has it: order i is that of rows [begin[i], begin[i + 1]). Empty:
+  // there is one.
+  absl::Span<const int32_t> order_begin = {};
 };
 using ReorderFn = absl::Status (*)(const ReorderParams& params, const Stream& stream);
 

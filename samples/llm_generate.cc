@@ -26,7 +26,9 @@ struct Flags {
   std::vector<std::string> stop_strings;
   bool has_ids = false, read_stdin = false, json = false, ignore_eos = false, has_seed = false;
   unsigned max_tokens = 0;
-  float temperature = 0, top_p = 0, min_p = 0;
+  bool model_sampling = false;
+  uint64_t given_sampling = 0;  // LLM_SAMPLING_*
+  float temperature = 0, top_p = 0, min_p = 0, repetition_penalty = 0;
   int top_k = 0, logprobs = -1;
   uint64_t seed = 0;
 };
@@ -56,6 +58,8 @@ void AddSamplingFlags(Flags* flags, tools::FlagTable* table) {
   table->Add("--top-k", "0 (default): off", &flags->top_k);
   table->Add("--top-p", "0 (default): off", &flags->top_p);
   table->Add("--min-p", "0 (default): off", &flags->min_p);
+  table->Add("--model-sampling", "what these four leave out is as the model's files propose",
+             &flags->model_sampling);
   table->Add("--seed", "default: drawn, and told", &flags->seed);
   table->Add("--logprobs", "so many most likely tokens beside each, in the JSON", &flags->logprobs);
   table->Add("--stop", "text that ends the answer; may be repeated",
@@ -78,11 +82,26 @@ Flags ParseFlags(int argc, char** argv) {
   table.Add("--json", "one JSON object instead of text", &flags.json);
   table.Parse(argc, argv);
   flags.has_seed = table.Given("--seed");
+  if (table.Given("--temperature")) flags.given_sampling |= LLM_SAMPLING_TEMPERATURE;
+  if (table.Given("--top-k")) flags.given_sampling |= LLM_SAMPLING_TOP_K;
+  if (table.Given("--top-p")) flags.given_sampling |= LLM_SAMPLING_TOP_P;
+  if (table.Given("--min-p")) flags.given_sampling |= LLM_SAMPLING_MIN_P;
   flags.has_ids = table.Given("--ids");
   if (flags.open.model.empty()) table.FailUsage("--model is missing");
   if (table.Given("--prompt") + flags.has_ids + table.Given("--chat") + flags.read_stdin != 1)
     table.FailUsage("give exactly one of --prompt, --ids, --chat, --stdin");
   return flags;
+}
+
+void UseModelSampling(const inlay::Model& model, Flags* flags) {
+  llm_model_sampling proposed;
+  Check(model.GetSampling(&proposed));
+  const uint64_t given = flags->given_sampling;
+  if ((given & LLM_SAMPLING_TEMPERATURE) == 0) flags->temperature = proposed.temperature;
+  if ((given & LLM_SAMPLING_TOP_K) == 0) flags->top_k = proposed.top_k;
+  if ((given & LLM_SAMPLING_TOP_P) == 0) flags->top_p = proposed.top_p;
+  if ((given & LLM_SAMPLING_MIN_P) == 0) flags->min_p = proposed.min_p;
+  flags->repetition_penalty = proposed.repetition_penalty;
 }
 
 void Submit(const Flags& flags, llm_engine* engine) {
@@ -107,6 +126,7 @@ void Submit(const Flags& flags, llm_engine* engine) {
   request.top_k = flags.top_k;
   request.top_p = flags.top_p;
   request.min_p = flags.min_p;
+  request.repetition_penalty = flags.repetition_penalty;
   request.seed = flags.seed;
   if (flags.has_seed) request.set |= LLM_SET_SEED;
   if (flags.logprobs >= 0) {
@@ -210,8 +230,9 @@ void PrintStats(const Answer& answer) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const Flags flags = ParseFlags(argc, argv);
+  Flags flags = ParseFlags(argc, argv);
   const inlay::Model model = tools::OpenModel(flags.open);
+  if (flags.model_sampling) UseModelSampling(model, &flags);
   const llm_engine_options options = tools::EngineOptions(flags.open);
   inlay::Engine engine;
   Check(inlay::Engine::Open(model, &options, &engine));

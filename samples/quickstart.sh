@@ -12,4 +12,4 @@ build "$INLAY_ROOT/build" -DINLAY_BUILD_TESTS=OFF
 chat=$(mktemp)
 trap 'rm -f "$chat"' EXIT
 python3 -c 'import json, sys; json.dump([{"role": "user", "content": sys.argv[1]}], open(sys.argv[2], "w"))' "$prompt" "$chat"
-"$INLAY_ROOT/build/samples/llm-generate" --model "$model" --chat "$chat" --max-tokens 256
+"$INLAY_ROOT/build/samples/llm-generate" --model "$model" --chat "$chat" --model-sampling --max-tokens 256

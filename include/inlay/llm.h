@@ -289,6 +289,31 @@ static inline void llm_model_info_init(llm_model_info* info) {
 }
 LLM_API llm_status llm_model_get_info(const llm_model* model, llm_model_info* info);
 
+#define LLM_SAMPLING_TEMPERATURE 1ull
+#define LLM_SAMPLING_TOP_K 2ull
+#define LLM_SAMPLING_TOP_P 4ull
+#define LLM_SAMPLING_MIN_P 8ull
+#define LLM_SAMPLING_REPETITION_PENALTY 16ull
+
+typedef struct llm_model_sampling {
+  uint32_t struct_size;
+  int32_t top_k;
+  uint64_t set; /* LLM_SAMPLING_*: what the files say; the other fields are 0, as a request's are */
+  float temperature; /* 0: they do not sample (do_sample false); 1: they do, and say none */
+  float top_p;
+  float min_p;
+  float repetition_penalty;
+} llm_model_sampling;
+
+static inline void llm_model_sampling_init(llm_model_sampling* sampling) {
+  memset(sampling, 0, sizeof(*sampling));
+  sampling->struct_size = (uint32_t)sizeof(*sampling);
+}
+/* What the model's files propose (generation_config.json, general.sampling.* of GGUF), as fields of
+ * llm_request. A request takes none of it by itself: what it leaves unset means the same with every
+ * model. Since ABI 1.1. */
+LLM_API llm_status llm_model_get_sampling(const llm_model* model, llm_model_sampling* sampling);
+
 typedef struct llm_tensor_info {
   uint32_t struct_size;
   uint32_t num_dims;    /* 1..4 */

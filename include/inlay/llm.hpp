@@ -85,6 +85,11 @@ class Model {
     llm_model_info_init(info);
     return Status(llm_model_get_info(model_, info));
   }
+  // What the model's files propose; requests take none of it by themselves.
+  Status GetSampling(llm_model_sampling* sampling) const {
+    llm_model_sampling_init(sampling);
+    return Status(llm_model_get_sampling(model_, sampling));
+  }
   Status GetTensor(uint64_t index, llm_tensor_info* info) const {
     llm_tensor_info_init(info);
     return Status(llm_model_tensor(model_, index, info));

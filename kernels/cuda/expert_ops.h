@@ -48,10 +48,12 @@ cudaError_t LaunchMoeCombine(const MoeCombineArgs& args, cudaStream_t stream);
 
 struct ReorderArgs {
   const float* from;
-  const float* order;
+  const float* order;  // [num_orders, cols]
   float* to;
   int64_t rows;
   int64_t cols;
+  const int32_t* begin;  // [num_orders + 1]: the rows of each order; null: there is one
+  int num_orders;
 };
 cudaError_t LaunchReorder(const ReorderArgs& args, cudaStream_t stream);
 

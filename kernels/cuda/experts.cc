@@ -51,7 +51,14 @@ absl::Status MoeCombine(const MoeCombineParams& params, const CudaStream& stream
 absl::Status Reorder(const ReorderParams& params, const CudaStream& stream) {
   LLM_RETURN_IF_ERROR(CheckReorderShapes(params));
   if (params.rows == 0) return absl::OkStatus();
-  const ReorderArgs args = {params.from, params.order, params.to, params.rows, params.cols};
+  const bool one = params.order_begin.empty();
+  const ReorderArgs args = {params.from,
+                            params.order,
+                            params.to,
+                            params.rows,
+                            params.cols,
+                            one ? nullptr : params.order_begin.data(),
+                            one ? 1 : static_cast<int>(params.order_begin.size()) - 1};
   return CudaStatus("reorder", LaunchReorder(args, stream.stream));
 }
 

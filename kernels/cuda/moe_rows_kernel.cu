@@ -47,12 +47,28 @@ __global__ void __launch_bounds__(kThreads) moe_combine_kernel(const MoeCombineA
   args.out[at] = args.shared != nullptr ? sum + args.shared[at] : sum;
 }
 
+// The last order that begins at or before `row`: those before it that begin there too have no rows.
+__device__ __forceinline__ int OrderOf(const ReorderArgs& args, int64_t row) {
+  if (args.begin == nullptr) return 0;
+  int low = 0;
+  int high = args.num_orders;
+  while (high - low > 1) {
+    const int middle = (low + high) / 2;
+    if (args.begin[middle] <= row) {
+      low = middle;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
 __global__ void __launch_bounds__(kThreads) reorder_kernel(const ReorderArgs args) {
   const int64_t row = static_cast<int64_t>(blockIdx.x);
   const int64_t col = Element();
   if (col >= args.cols) return;
-  args.to[row * args.cols + col] =
-      args.from[row * args.cols + static_cast<int64_t>(args.order[col])];
+  const float* order = args.order + OrderOf(args, row) * args.cols;
+  args.to[row * args.cols + col] = args.from[row * args.cols + static_cast<int64_t>(order[col])];
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace llm {
 
 struct MXFP4 {
   static constexpr int kBlockSize = 32;
-  uint8_t exponent;    // the scale is 2^(exponent - 127)
+  uint8_t exponent;    // the scale is 2^(exponent - 127); 0xff, NaN, is refused when a file is read
   uint8_t quants[16];  // code of element i in the low nibble of byte i, of i + 16 in the high one
 
   // Half of the scale, as the codes are doubled: 2^(exponent - 128).

@@ -11,7 +11,7 @@ namespace llm {
 
 struct MXFP8 {
   static constexpr int kBlockSize = 32;
-  uint8_t exponent;  // the scale is 2^(exponent - 127), but 0 for an exponent of 0
+  uint8_t exponent;  // the scale is 2^(exponent - 127), but 0 for an exponent of 0; not 0xff, NaN
   uint8_t codes[32];
 
   constexpr void Decode(float* dst) const {

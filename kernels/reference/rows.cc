@@ -31,10 +31,19 @@ absl::Status ReferenceCopyBlocks(const CopyBlocksParams& params, const Stream& s
 absl::Status ReferenceReorder(const ReorderParams& params, const Stream& stream) {
   const ReorderParams& p = params;
   LLM_RETURN_IF_ERROR(CheckReorder(p));
-  RunTasks(stream, p.rows, [&](int64_t row, int /*worker*/) {
+  const auto reorder = [&p](int64_t row, const float* order) {
     const float* from = p.from + row * p.cols;
     float* to = p.to + row * p.cols;
-    for (int64_t i = 0; i < p.cols; ++i) to[i] = from[static_cast<int64_t>(p.order[i])];
+    for (int64_t i = 0; i < p.cols; ++i) to[i] = from[static_cast<int64_t>(order[i])];
+  };
+  if (p.order_begin.empty()) {
+    RunTasks(stream, p.rows, [&](int64_t row, int /*worker*/) { reorder(row, p.order); });
+    return absl::OkStatus();
+  }
+  const auto orders = static_cast<int64_t>(p.order_begin.size()) - 1;
+  RunTasks(stream, orders, [&](int64_t i, int /*worker*/) {
+    const int32_t* begin = &p.order_begin[static_cast<size_t>(i)];
+    for (int64_t row = begin[0]; row < begin[1]; ++row) reorder(row, p.order + i * p.cols);
   });
   return absl::OkStatus();
 }

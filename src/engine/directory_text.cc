@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "src/base/status_macros.h"
+#include "src/engine/sampling_defaults.h"
 #include "src/engine/tokenizer_from_hub.h"
 #include "src/engine/tokenizer_to_gguf.h"
 #include "src/loader/gguf_types.h"
@@ -114,6 +115,8 @@ absl::Status WriteDirectoryText(const ModelDirectory& directory, const JsonDocum
   PadTokens(vocab_size, &spec);
   WriteTokenizer(spec, writer);
   LLM_RETURN_IF_ERROR(WriteEndIds(config, generation, spec.tokens.size(), writer));
+  LLM_ASSIGN_OR_RETURN(const SamplingDefaults sampling, SamplingDefaultsFromHub(generation));
+  WriteSamplingDefaults(sampling, writer);
   return WriteTemplate(directory, tokenizer_config, limits, writer);
 }
 

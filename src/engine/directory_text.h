@@ -1,4 +1,4 @@
-// What a model directory says of text: its tokenizer, chat template and end tokens.
+// What a model directory says of text: its tokenizer, chat template, end tokens and sampling.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,7 @@ namespace llm {
 
 // Writes the keys of tokenizer.json, tokenizer_config.json, chat_template.jinja and
 // generation_config.json (all but the first may be missing); `config` is config.json. The tokenizer
-// gets tokens without a text up to `vocab_size`, where its file has fewer. The sampling defaults of
-// generation_config.json are not used: a request says how it samples.
+// gets tokens without a text up to `vocab_size`, where its file has fewer.
 absl::Status WriteDirectoryText(const ModelDirectory& directory, const JsonDocument& config,
                                 int64_t vocab_size, const LoaderLimits& limits, GgufWriter* writer);
 

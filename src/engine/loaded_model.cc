@@ -148,6 +148,7 @@ absl::Status LoadedModel::LoadText(const WeightSource& source, const ModelOption
   text_.tokenizer = tokenizer_.get();
   text_.chat_template = chat_template_.get();
   text_.end_ids = EndIds(metadata, *tokenizer_);
+  LLM_ASSIGN_OR_RETURN(sampling_, SamplingDefaultsFromGguf(metadata));
   times_.tokenizer_ns = clock.NowNs() - start_ns;
   return absl::OkStatus();
 }

@@ -13,6 +13,7 @@
 #include "src/engine/model_listing.h"
 #include "src/engine/model_text.h"
 #include "src/engine/open_times.h"
+#include "src/engine/sampling_defaults.h"
 #include "src/loader/gguf_reader.h"
 #include "src/loader/model_file.h"
 #include "src/model/model.h"
@@ -58,6 +59,7 @@ class LoadedModel {
 
   const Model& model() const { return *model_; }
   const ModelText& text() const { return text_; }
+  const SamplingDefaults& sampling() const { return sampling_; }
   const std::string& name() const { return name_; }
   bool float_activations() const { return float_activations_; }
   bool header_only() const { return header_only_; }
@@ -79,6 +81,7 @@ class LoadedModel {
   std::unique_ptr<const Tokenizer> tokenizer_;
   std::unique_ptr<const ChatTemplate> chat_template_;
   ModelText text_;
+  SamplingDefaults sampling_;
   std::string name_;
   ModelListing listing_;
   uint64_t weights_bytes_ = 0;

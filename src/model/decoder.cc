@@ -111,20 +111,22 @@ absl::Status Decoder::Forward(const Batch& batch, absl::Span<const KvLayerView> 
   return Head(batch, logits);
 }
 
-Decoder::Forms Decoder::Produced(const LinearWeight& reader, Forms read) {
-  return reader.order == nullptr ? read : Forms{.values = true};
+Decoder::Forms Decoder::Produced(const float* order, Forms read) {
+  return order == nullptr ? read : Forms{.values = true};
 }
 
-absl::StatusOr<Activations> Decoder::InOrder(const LinearWeight& reader, const Activations& slot,
-                                             Forms read, int64_t rows) {
-  if (reader.order == nullptr) return Select(slot, read, rows);
+absl::StatusOr<Activations> Decoder::InOrder(const float* order, const Activations& slot,
+                                             Forms read, int64_t rows,
+                                             absl::Span<const int32_t> begin) {
+  if (order == nullptr) return Select(slot, read, rows);
   Activations ordered = workspace_.ordered;
   ordered.cols = slot.cols;
   LLM_RETURN_IF_ERROR(kernels_.reorder({.from = slot.values,
-                                        .order = reader.order,
+                                        .order = order,
                                         .to = ordered.values,
                                         .rows = rows,
-                                        .cols = slot.cols},
+                                        .cols = slot.cols,
+                                        .order_begin = begin},
                                        Op("reorder")));
   ordered = Select(ordered, {.values = true, .quants = read.quants}, rows);
   if (read.quants) LLM_RETURN_IF_ERROR(kernels_.quantize({.activations = ordered}, Op("quantize")));
@@ -172,7 +174,7 @@ absl::Status Decoder::Attention(size_t layer, const Batch& batch, const KvLayerV
   const GroupBatch& group = batch.groups[static_cast<size_t>(layer_config.kv_group)];
   const auto rows = static_cast<int64_t>(batch.token_ids.size());
 
-  const Activations normed = Select(ws.normed, Produced(weights.q, forms_[layer].qkv), rows);
+  const Activations normed = Select(ws.normed, Produced(weights.q.order, forms_[layer].qkv), rows);
   LLM_RETURN_IF_ERROR(kernels_.rms_norm({.input = update,
                                          .residual = ws.residual,
                                          .weight = weights.attention_norm,
@@ -198,7 +200,7 @@ absl::Status Decoder::Attention(size_t layer, const Batch& batch, const KvLayerV
                               .kv = kv},
                              Op("rope_kv_write")));
   const Forms attended_forms =
-      latent ? Forms{.values = true} : Produced(weights.o, forms_[layer].o);
+      latent ? Forms{.values = true} : Produced(weights.o.order, forms_[layer].o);
   const Activations attended = Select(ws.attended, attended_forms, rows);
   LLM_RETURN_IF_ERROR(kernels_.attention({.q = ws.q,
                                           .q_stride = config_.q_size(),
@@ -219,7 +221,7 @@ absl::Status Decoder::Attention(size_t layer, const Batch& batch, const KvLayerV
   if (latent) LLM_RETURN_IF_ERROR(LatentValues(layer, rows));
   LLM_ASSIGN_OR_RETURN(
       const Activations values,
-      InOrder(weights.o, latent ? ws.latent.values : ws.attended, forms_[layer].o, rows));
+      InOrder(weights.o.order, latent ? ws.latent.values : ws.attended, forms_[layer].o, rows));
   const LinearOutput o[] = {To(weights.o, ws.update)};
   LLM_RETURN_IF_ERROR(kernels_.linear(LinearOf(values, o), Op("output")));
   return PostNorm(weights.post_attention_norm, rows);
@@ -229,7 +231,7 @@ absl::Status Decoder::PlainQkv(size_t layer, int64_t rows) {
   const LayerWeights& weights = model_.weights.layers[layer];
   const DecoderWorkspace& ws = workspace_;
   LLM_ASSIGN_OR_RETURN(const Activations normed,
-                       InOrder(weights.q, ws.normed, forms_[layer].qkv, rows));
+                       InOrder(weights.q.order, ws.normed, forms_[layer].qkv, rows));
   const LinearOutput qkv[] = {To(weights.q, ws.q), To(weights.k, ws.k), To(weights.v, ws.v)};
   return kernels_.linear(LinearOf(normed, qkv), Op("qkv"));
 }

@@ -57,11 +57,11 @@ class Decoder {
   ExpertLinearParams ExpertsOf(const Activations& activations, absl::Span<const int32_t> begin,
                                absl::Span<const ExpertOutput> outputs) const;
   Forms ReadBy(std::initializer_list<const PackedWeight*> weights) const;
-  // The forms in which what `reader` reads is produced.
-  static Forms Produced(const LinearWeight& reader, Forms read);
-  // What is in `slot` as `reader` reads it: in its order.
-  absl::StatusOr<Activations> InOrder(const LinearWeight& reader, const Activations& slot,
-                                      Forms read, int64_t rows);
+  // The forms in which what a weight with this order reads is produced.
+  static Forms Produced(const float* order, Forms read);
+  // What is in `slot` as a weight with this order reads it; `begin` as of ReorderParams.
+  absl::StatusOr<Activations> InOrder(const float* order, const Activations& slot, Forms read,
+                                      int64_t rows, absl::Span<const int32_t> begin = {});
   absl::Status RopeTables(const Batch& batch);
   absl::Status LongropeTable(const Batch& batch, const RopeVariant& rope, float* table);
   absl::Status Attention(size_t layer, const Batch& batch, const KvLayerView& kv,

@@ -16,7 +16,7 @@ absl::Status Decoder::FeedForward(size_t layer, int64_t rows) {
   const LayerWeights& weights = model_.weights.layers[layer];
   const DecoderWorkspace& ws = workspace_;
   const Activations normed =
-      Select(ws.normed, Produced(weights.gate, forms_[layer].feed_forward), rows);
+      Select(ws.normed, Produced(weights.gate.order, forms_[layer].feed_forward), rows);
   LLM_RETURN_IF_ERROR(kernels_.rms_norm({.input = ws.update,
                                          .residual = ws.residual,
                                          .weight = weights.ffn_norm,
@@ -35,10 +35,10 @@ absl::Status Decoder::FeedForward(size_t layer, int64_t rows) {
 absl::Status Decoder::Gated(const GatedWeights& weights, const GatedWorkspace& workspace,
                             Forms gate_up_forms, Forms down_forms, int64_t rows) {
   LLM_ASSIGN_OR_RETURN(const Activations normed,
-                       InOrder(weights.gate, workspace_.normed, gate_up_forms, rows));
+                       InOrder(weights.gate.order, workspace_.normed, gate_up_forms, rows));
   const LinearOutput gate_up[] = {To(weights.gate, workspace.gate), To(weights.up, workspace.up)};
   LLM_RETURN_IF_ERROR(kernels_.linear(LinearOf(normed, gate_up), Op("gate_up")));
-  const Activations gated = Select(workspace.gated, Produced(weights.down, down_forms), rows);
+  const Activations gated = Select(workspace.gated, Produced(weights.down.order, down_forms), rows);
   LLM_RETURN_IF_ERROR(kernels_.gate({.activation = config_.activation,
                                      .gate = workspace.gate,
                                      .up = workspace.up,
@@ -47,7 +47,7 @@ absl::Status Decoder::Gated(const GatedWeights& weights, const GatedWorkspace& w
                                      .output = gated},
                                     Op("gate")));
   LLM_ASSIGN_OR_RETURN(const Activations read,
-                       InOrder(weights.down, workspace.gated, down_forms, rows));
+                       InOrder(weights.down.order, workspace.gated, down_forms, rows));
   const LinearOutput down[] = {To(weights.down, workspace_.update)};
   return kernels_.linear(LinearOf(read, down), Op("down"));
 }
@@ -95,17 +95,22 @@ absl::Status Decoder::RunExperts(size_t layer, int64_t tokens) {
   const int64_t ffn = config_.experts.ffn_size;
   const int64_t rows = tokens * rule.experts_per_token;
   const absl::Span<const int32_t> begin(ws.begin, static_cast<size_t>(rule.num_experts) + 1);
-  const Activations normed = Select(workspace_.normed, forms_[layer].expert_gate_up, tokens);
-  const Activations gathered = Select(ws.gathered, forms_[layer].expert_gate_up, rows);
+  const Forms read = Produced(weights.gate.order, forms_[layer].expert_gate_up);
+  const Activations normed = Select(workspace_.normed, read, tokens);
+  const Activations gathered = Select(ws.gathered, read, rows);
   LLM_RETURN_IF_ERROR(kernels_.moe_gather({.input = normed,
                                            .row_tokens = {ws.row_tokens, static_cast<size_t>(rows)},
                                            .output = gathered},
                                           Op("gather")));
+  LLM_ASSIGN_OR_RETURN(
+      const Activations ordered,
+      InOrder(weights.gate.order, ws.gathered, forms_[layer].expert_gate_up, rows, begin));
   const ExpertOutput gate_up[] = {ToExperts(weights.gate, ffn, ws.gated.gate),
                                   ToExperts(weights.up, ffn, ws.gated.up)};
   LLM_RETURN_IF_ERROR(
-      kernels_.expert_linear(ExpertsOf(gathered, begin, gate_up), Op("expert_gate_up")));
-  const Activations gated = Select(ws.gated.gated, forms_[layer].expert_down, rows);
+      kernels_.expert_linear(ExpertsOf(ordered, begin, gate_up), Op("expert_gate_up")));
+  const Activations gated =
+      Select(ws.gated.gated, Produced(weights.down.order, forms_[layer].expert_down), rows);
   LLM_RETURN_IF_ERROR(kernels_.gate({.activation = config_.activation,
                                      .gate = ws.gated.gate,
                                      .up = ws.gated.up,
@@ -113,8 +118,11 @@ absl::Status Decoder::RunExperts(size_t layer, int64_t tokens) {
                                      .limit = config_.activation_limit,
                                      .output = gated},
                                     Op("gate")));
+  LLM_ASSIGN_OR_RETURN(
+      const Activations read_by_down,
+      InOrder(weights.down.order, ws.gated.gated, forms_[layer].expert_down, rows, begin));
   const ExpertOutput down[] = {ToExperts(weights.down, config_.hidden_size, ws.out)};
-  return kernels_.expert_linear(ExpertsOf(gated, begin, down), Op("expert_down"));
+  return kernels_.expert_linear(ExpertsOf(read_by_down, begin, down), Op("expert_down"));
 }
 
 }  // namespace llm

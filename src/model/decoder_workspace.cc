@@ -67,6 +67,16 @@ GatedWorkspace LayOutGated(int64_t rows, int64_t ffn_size, bool float_only, Aren
   return workspace;
 }
 
+// Of any input of a layer; experts read each token several times.
+Activations LayOutOrdered(const ModelConfig& config, const DecoderShape& shape, Arena* arena) {
+  const ExpertsConfig& experts = config.experts;
+  const int64_t largest = std::max({config.hidden_size, config.q_size(), config.ffn_size,
+                                    experts.ffn_size, experts.shared_ffn_size});
+  const int64_t rows = shape.max_tokens * std::max<int64_t>(1, experts.router.experts_per_token);
+  return TakeActivations(arena, rows, RoundUp<int64_t>(largest, kActivationGroup),
+                         shape.float_activations);
+}
+
 ExpertsWorkspace LayOutExperts(const ModelConfig& config, const DecoderShape& shape, Arena* arena) {
   const RouterRule& router = config.experts.router;
   const int64_t tokens = shape.max_tokens;
@@ -95,11 +105,7 @@ DecoderWorkspace LayOutDecoder(const ModelConfig& config, const KernelTable& ker
   workspace.residual = arena->Take<float>(tokens * hidden);
   workspace.update = arena->Take<float>(tokens * hidden);
   workspace.normed = TakeActivations(arena, tokens, hidden, shape.float_activations);
-  if (config.input_orders) {
-    const int64_t largest = std::max({hidden, int64_t{config.q_size()}, int64_t{config.ffn_size}});
-    workspace.ordered = TakeActivations(arena, tokens, RoundUp<int64_t>(largest, kActivationGroup),
-                                        shape.float_activations);
-  }
+  if (config.input_orders) workspace.ordered = LayOutOrdered(config, shape, arena);
   for (size_t i = 0; i < config.ropes.size(); ++i) {
     workspace.rope_tables.push_back(arena->Take<float>(tokens * config.rope_dim));
   }

@@ -60,7 +60,7 @@ struct DecoderWorkspace {
   float* residual = nullptr;  // [max_tokens, hidden_size]
   float* update = nullptr;    // [max_tokens, hidden_size]: what the next norm adds to `residual`
   Activations normed;         // [max_tokens, hidden_size]
-  Activations ordered;        // [max_tokens, the largest input], where the model has input_orders
+  Activations ordered;        // [max_tokens (of each expert), the largest input], with input_orders
   std::vector<float*> rope_tables;  // [ropes], each [max_tokens, rope_dim / 2, 2]
 
   // Attention, each feed-forward network and the head share memory.

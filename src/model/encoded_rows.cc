@@ -9,6 +9,7 @@
 #include "src/base/clock.h"
 #include "src/base/status_macros.h"
 #include "src/model/hub_forms.h"
+#include "src/model/nan_scales.h"
 #include "src/model/prune.h"
 
 namespace llm {
@@ -38,6 +39,12 @@ class Rows final : public DerivedRows {
       const auto offset = static_cast<uint64_t>(first * source_row_bytes_);
       LLM_RETURN_IF_ERROR(
           tensor_.file->Read(tensor_.from.file_offset + offset, source.size(), source.data()));
+      LLM_RETURN_IF_ERROR(RefuseNanScales({.tensor = tensor_.from.name,
+                                           .format = tensor_.from.format,
+                                           .cols = cols_,
+                                           .first = first,
+                                           .count = rows,
+                                           .blocks = source.data()}));
       Encode(source.data(), rows, row.data(), dst);
       dst += rows * row_bytes_;
     }

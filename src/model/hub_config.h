@@ -28,6 +28,7 @@ class HubConfig {
 
   bool Has(absl::string_view key) const;
   bool IsNull(absl::string_view key) const { return object_.Find(key).is_null(); }
+  bool Is(absl::string_view key, JsonType type) const { return object_.Find(key).Is(type); }
   int64_t Int(absl::string_view key);  // an error when absent
   int64_t IntOr(absl::string_view key, int64_t fallback);
   double Float(absl::string_view key);

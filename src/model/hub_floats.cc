@@ -16,6 +16,7 @@
 #include "src/loader/gguf_types.h"
 #include "src/model/hub_companion.h"
 #include "src/model/hub_forms.h"
+#include "src/model/nan_scales.h"
 
 namespace llm {
 namespace {
@@ -38,16 +39,21 @@ class Mxfp8Rows final : public DerivedRows {
     LLM_RETURN_IF_ERROR(RefuseNans(codes_, codes));
     LLM_RETURN_IF_ERROR(ReadByteRows(exponents_, exponents_.shape[1], first, count, &exponents));
     const char* from = codes.data();
+    const char* const rows = dst;
     for (const char exponent : exponents) {
       MXFP8 block;
       block.exponent = static_cast<uint8_t>(exponent);
-      if (block.exponent == 0xff) return HasNan(exponents_);
       std::memcpy(block.codes, from, sizeof(block.codes));
       std::memcpy(dst, &block, sizeof(block));
       from += sizeof(block.codes);
       dst += sizeof(block);
     }
-    return absl::OkStatus();
+    return RefuseNanScales({.tensor = exponents_.name,
+                            .format = WeightFormat::kMXFP8,
+                            .cols = codes_.shape[1],
+                            .first = first,
+                            .count = count,
+                            .blocks = rows});
   }
 
   const SafeTensor codes_;

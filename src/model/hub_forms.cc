@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "src/base/status_macros.h"
+#include "src/model/nan_scales.h"
 
 namespace llm {
 namespace {
@@ -119,8 +120,7 @@ class Mxfp4 final : public DerivedRows {
       : DerivedRows(scales.shape.back() * kBlockBytes),
         blocks_file_(*blocks.file),
         blocks_offset_(blocks.offset),
-        scales_file_(*scales.file),
-        scales_offset_(scales.offset),
+        scales_(scales),
         row_blocks_(scales.shape.back()),
         first_(first),
         step_(step) {}
@@ -138,13 +138,20 @@ class Mxfp4 final : public DerivedRows {
       LLM_RETURN_IF_ERROR(
           blocks_file_.Read(blocks_offset_ + row * blocks.size(), blocks.size(), blocks.data()));
       LLM_RETURN_IF_ERROR(
-          scales_file_.Read(scales_offset_ + row * scales.size(), scales.size(), scales.data()));
+          scales_.file->Read(scales_.offset + row * scales.size(), scales.size(), scales.data()));
+      const char* const begin = dst;
       for (size_t block = 0; block < row_blocks; ++block) {
         *dst++ = scales[block];
         Reorder(reinterpret_cast<const uint8_t*>(&blocks[block * kHalf]),
                 reinterpret_cast<uint8_t*>(dst));
         dst += kHalf;
       }
+      LLM_RETURN_IF_ERROR(RefuseNanScales({.tensor = scales_.name,
+                                           .format = WeightFormat::kMXFP4,
+                                           .cols = row_blocks_ * 2 * static_cast<int64_t>(kHalf),
+                                           .first = static_cast<int64_t>(row),
+                                           .count = 1,
+                                           .blocks = begin}));
     }
     return absl::OkStatus();
   }
@@ -161,8 +168,7 @@ class Mxfp4 final : public DerivedRows {
 
   const ModelFile& blocks_file_;
   const uint64_t blocks_offset_;
-  const ModelFile& scales_file_;
-  const uint64_t scales_offset_;
+  const SafeTensor scales_;
   const int64_t row_blocks_;
   const int64_t first_;
   const int64_t step_;

@@ -2,6 +2,7 @@
 #include "src/model/hub_input_order.h"
 
 #include <cstring>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "src/base/status_macros.h"
@@ -10,6 +11,22 @@
 
 namespace llm {
 namespace {
+
+class NaturalVector final : public DerivedBytes {
+ public:
+  explicit NaturalVector(int64_t inputs) : inputs_(static_cast<size_t>(inputs)) {}
+
+  absl::Status Read(uint64_t offset, uint64_t size, void* dst) const override {
+    std::vector<float> values(inputs_);
+    std::iota(values.begin(), values.end(), 0.0f);
+    std::memcpy(dst, reinterpret_cast<const char*>(values.data()) + offset,
+                static_cast<size_t>(size));
+    return absl::OkStatus();
+  }
+
+ private:
+  const size_t inputs_;
+};
 
 class OrderVector final : public DerivedBytes {
  public:
@@ -76,6 +93,10 @@ absl::StatusOr<std::vector<int32_t>> OrderOfInputs(const SafeTensor& tensor, int
 
 std::shared_ptr<const DerivedBytes> InputOrder(const SafeTensor& tensor, int64_t groups) {
   return std::make_shared<OrderVector>(tensor, groups);
+}
+
+std::shared_ptr<const DerivedBytes> NaturalOrder(int64_t inputs) {
+  return std::make_shared<NaturalVector>(inputs);
 }
 
 }  // namespace llm

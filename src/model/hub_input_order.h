@@ -23,5 +23,7 @@ absl::StatusOr<std::vector<int32_t>> OrderOfInputs(const SafeTensor& tensor, int
 
 // The same as the floats of a tensor [inputs].
 std::shared_ptr<const DerivedBytes> InputOrder(const SafeTensor& tensor, int64_t groups);
+// 0, 1, 2, ...: of an expert whose neighbours have another order.
+std::shared_ptr<const DerivedBytes> NaturalOrder(int64_t inputs);
 
 }  // namespace llm

@@ -85,7 +85,7 @@ struct HubExtras {
   int quantized_bits = 0;           // of kPacked and kGptq
   bool has_zero_points = false;     // of kPacked, kGptq and kAwq; else they are all in the middle
   int zero_point_bias = 0;          // kGptq: the zero point less the stored one
-  bool needs_input_groups = false;  // kGptq: each layer has a g_idx
+  bool needs_input_groups = false;  // of integers: each layer has a g_idx
   int64_t block_rows = 0;           // kF8: weights that share a scale; 0: a row's or all of them
   int64_t block_cols = 0;
   int64_t num_layers = 0;

@@ -105,6 +105,21 @@ constexpr Scheme kSchemes[] = {
     {"nvfp4-pack-quantized", HubQuantization::kNvfp4, true, 4, 4},
 };
 
+// "group" has groups of inputs that are not neighbours; the other orders leave no trace. Older
+// files say true for it.
+void MapActOrder(const Scheme& scheme, HubConfig* weights, HubExtras* extras) {
+  constexpr char kKey[] = "actorder";
+  const bool flag = weights->Is(kKey, JsonType::kBool);
+  const std::string order = flag ? (weights->BoolOr(kKey, false) ? "group" : "weight")
+                                 : absl::AsciiStrToLower(weights->TextOr(kKey, "weight"));
+  if (order == "weight" || order == "static") return;
+  if (order != "group" && order != "dynamic") {
+    return weights->Refuse(kKey, absl::StrCat(Printable(order), " is not supported"));
+  }
+  if (scheme.is_float) return weights->Refuse(kKey, "groups of floats are supported in order only");
+  extras->needs_input_groups = true;
+}
+
 void MapWeights(const Scheme& scheme, HubConfig* weights, HubExtras* extras) {
   const int64_t bits = weights->Int("num_bits");
   weights->RequireText("type", scheme.is_float ? "float" : "int");
@@ -119,9 +134,9 @@ void MapWeights(const Scheme& scheme, HubConfig* weights, HubExtras* extras) {
   }
   extras->quantized_bits = static_cast<int>(bits == 8 ? 8 : 4);
   MapStrategy(weights, extras);
-  for (const char* key :
-       {"group_size", "observer", "observer_kwargs", "scale_dtype", "zp_dtype", "actorder"}) {
-    weights->Harmless(key);  // the tensors show groups and their order
+  MapActOrder(scheme, weights, extras);
+  for (const char* key : {"group_size", "observer", "observer_kwargs", "scale_dtype", "zp_dtype"}) {
+    weights->Harmless(key);  // the tensors show groups
   }
 }
 

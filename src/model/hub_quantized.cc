@@ -37,6 +37,18 @@ absl::Status TakeScales(const SafeTensor& scales, CodeLayout* layout) {
   return absl::OkStatus();
 }
 
+absl::Status TakeInputGroups(const std::string& name, const HubExtras& extras,
+                             const SafetensorsSet& set, CodeLayout* layout) {
+  const auto groups = set.tensors.find(name);
+  if (groups != set.tensors.end()) {
+    layout->groups_of_inputs = &groups->second;
+  } else if (extras.needs_input_groups) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "tensor ", Printable(name), ": missing, though the config says that groups have an order"));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<HubPresented> Packed(const SafeTensor& codes, const std::string& stem,
                                     const HubExtras& extras, const SafetensorsSet& set) {
   if (codes.type != SafeType::kI32 || codes.shape.size() != 2) {
@@ -56,11 +68,12 @@ absl::StatusOr<HubPresented> Packed(const SafeTensor& codes, const std::string& 
                     .packs_rows = true};
     LLM_ASSIGN_OR_RETURN(layout.zeros.words, FindCompanion(set, stem + "weight_zero_point"));
   }
+  LLM_RETURN_IF_ERROR(TakeInputGroups(stem + "weight_g_idx", extras, set, &layout));
   return PresentCodes(layout);
 }
 
 absl::StatusOr<HubPresented> Int8(const SafeTensor& codes, const std::string& stem,
-                                  const SafetensorsSet& set) {
+                                  const HubExtras& extras, const SafetensorsSet& set) {
   if (codes.type != SafeType::kI8 || codes.shape.size() != 2) {
     return WrongCompanion(codes, "I8 [outputs, inputs]");
   }
@@ -69,6 +82,7 @@ absl::StatusOr<HubPresented> Int8(const SafeTensor& codes, const std::string& st
   layout.is_signed = true;
   LLM_ASSIGN_OR_RETURN(const SafeTensor* scales, FindCompanion(set, stem + "weight_scale"));
   LLM_RETURN_IF_ERROR(TakeScales(*scales, &layout));
+  LLM_RETURN_IF_ERROR(TakeInputGroups(stem + "weight_g_idx", extras, set, &layout));
   return PresentCodes(layout);
 }
 
@@ -137,13 +151,7 @@ absl::StatusOr<HubPresented> ByGroups(const SafeTensor& codes, const std::string
     const int middle = 1 << (layout.codes.bits - 1);
     LLM_RETURN_IF_ERROR(CheckSymmetric(zeros, middle - extras.zero_point_bias));
   }
-  const auto groups_of_inputs = set.tensors.find(stem + "g_idx");
-  if (groups_of_inputs != set.tensors.end()) {
-    layout.groups_of_inputs = &groups_of_inputs->second;
-  } else if (extras.needs_input_groups) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("tensor ", Printable(stem), "g_idx: missing, though desc_act is set"));
-  }
+  LLM_RETURN_IF_ERROR(TakeInputGroups(stem + "g_idx", extras, set, &layout));
   return PresentCodes(layout);
 }
 
@@ -152,11 +160,17 @@ absl::StatusOr<HubPresented> ByGroups(const SafeTensor& codes, const std::string
 absl::StatusOr<HubPresented> PresentQuantized(const SafeTensor& tensor, const HubExtras& extras,
                                               const SafetensorsSet& set) {
   const std::string stem = tensor.name.substr(0, tensor.name.rfind('.') + 1);
+  const bool may_have_order = extras.quantization == HubQuantization::kPacked ||
+                              extras.quantization == HubQuantization::kInt8;
+  if (!may_have_order && set.tensors.count(stem + "weight_g_idx") != 0) {
+    return absl::UnimplementedError(absl::StrCat(
+        "tensor ", Printable(stem), "weight_g_idx: groups of integers alone have one"));
+  }
   switch (extras.quantization) {
     case HubQuantization::kPacked:
       return Packed(tensor, stem, extras, set);
     case HubQuantization::kInt8:
-      return Int8(tensor, stem, set);
+      return Int8(tensor, stem, extras, set);
     case HubQuantization::kMxfp4:
       return Mxfp4(tensor, stem, set);
     case HubQuantization::kGptq:

@@ -2,6 +2,7 @@
 // layers and experts there are.
 #include "src/model/hub_tensors.h"
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <set>
@@ -15,6 +16,7 @@
 #include "absl/strings/strip.h"
 #include "src/base/status_macros.h"
 #include "src/loader/gguf_types.h"
+#include "src/model/hub_input_order.h"
 #include "src/model/hub_present.h"
 
 namespace llm {
@@ -50,6 +52,7 @@ constexpr absl::string_view kEndings[] = {"",
                                           ".weight_scale_inv",
                                           ".weight_shape",
                                           ".weight_zero_point",
+                                          ".weight_g_idx",
                                           ".weight_global_scale",
                                           ".input_scale",
                                           ".input_global_scale",
@@ -119,7 +122,8 @@ class Mapper {
   absl::Status AddAs(const HubTensor& row, const SafeTensor& tensor, const NameShape& shape,
                      absl::string_view suffix);
   absl::Status Present(const SafeTensor& tensor, HubForm form, std::string name);
-  void AddOrder(const HubTensorParts& weight, std::shared_ptr<const DerivedBytes> order);
+  void AddOrders(const HubTensorParts& weight,
+                 std::vector<std::shared_ptr<const DerivedBytes>> orders);
   absl::Status AddExpert(const SafeTensor& tensor, HubForm form, int expert,
                          const std::string& name);
   absl::Status JoinExperts(Experts* experts);
@@ -213,7 +217,7 @@ absl::Status Mapper::Present(const SafeTensor& tensor, HubForm form, std::string
   parts.size_bytes = presented.part.size_bytes;
   parts.parts.push_back(std::move(presented.part));
   LLM_RETURN_IF_ERROR(CheckBias(parts));
-  if (presented.order != nullptr) AddOrder(parts, std::move(presented.order));
+  if (presented.order != nullptr) AddOrders(parts, {std::move(presented.order)});
   tensors_.push_back(std::move(parts));
   return absl::OkStatus();
 }
@@ -229,27 +233,29 @@ absl::Status Mapper::CheckBias(const HubTensorParts& tensor) {
   return absl::InvalidArgumentError("there, although the config says that the layer has no bias");
 }
 
-// "blk.0.attn_q.order" beside "blk.0.attn_q.weight".
-void Mapper::AddOrder(const HubTensorParts& weight, std::shared_ptr<const DerivedBytes> order) {
+// "blk.0.attn_q.order" beside "blk.0.attn_q.weight": one order, or one for each expert.
+void Mapper::AddOrders(const HubTensorParts& weight,
+                       std::vector<std::shared_ptr<const DerivedBytes>> orders) {
   HubTensorParts parts;
   parts.name = absl::StrCat(absl::StripSuffix(weight.name, ".weight"), ".order");
   parts.hub_name = weight.hub_name;
   parts.shape = {weight.shape.back()};
-  parts.size_bytes = static_cast<uint64_t>(weight.shape.back()) * sizeof(float);
-  parts.parts.push_back({.begin = 0,
-                         .size_bytes = parts.size_bytes,
-                         .file = nullptr,
-                         .offset = 0,
-                         .derived = std::move(order)});
+  if (weight.shape.size() > 2) parts.shape.insert(parts.shape.begin(), weight.shape[0]);
+  const auto order_bytes = static_cast<uint64_t>(weight.shape.back()) * sizeof(float);
+  for (std::shared_ptr<const DerivedBytes>& order : orders) {
+    parts.parts.push_back({.begin = parts.size_bytes,
+                           .size_bytes = order_bytes,
+                           .file = nullptr,
+                           .offset = 0,
+                           .derived = std::move(order)});
+    parts.size_bytes += order_bytes;
+  }
   tensors_.push_back(std::move(parts));
 }
 
 absl::Status Mapper::AddExpert(const SafeTensor& tensor, HubForm form, int expert,
                                const std::string& name) {
   LLM_ASSIGN_OR_RETURN(HubPresented presented, PresentTensor(tensor, form, extras_, set_));
-  if (presented.order != nullptr) {
-    return absl::UnimplementedError("inputs of an expert that are not in the order of groups");
-  }
   Experts& experts = experts_[name];
   if (!experts.each.emplace(expert, Expert{&tensor, std::move(presented)}).second) {
     return absl::InvalidArgumentError(absl::StrCat("expert ", expert, " is there twice"));
@@ -267,6 +273,8 @@ absl::Status Mapper::JoinExperts(Experts* experts) {
   all.shape = first.presented.shape;
   all.shape.insert(all.shape.begin(), static_cast<int64_t>(experts->each.size()));
   int expected = 0;
+  bool ordered = false;
+  std::vector<std::shared_ptr<const DerivedBytes>> orders;
   for (const auto& [number, expert] : experts->each) {
     const HubPresented& presented = expert.presented;
     if (number != expected++) {
@@ -281,6 +289,13 @@ absl::Status Mapper::JoinExperts(Experts* experts) {
     all.parts.push_back(presented.part);
     all.parts.back().begin = all.size_bytes;
     all.size_bytes += presented.part.size_bytes;
+    ordered = ordered || presented.order != nullptr;
+    orders.push_back(presented.order);
+  }
+  if (ordered) {
+    const auto natural = NaturalOrder(first.presented.shape.back());
+    std::replace(orders.begin(), orders.end(), std::shared_ptr<const DerivedBytes>(), natural);
+    AddOrders(all, std::move(orders));
   }
   tensors_.push_back(std::move(all));
   return absl::OkStatus();

@@ -15,28 +15,35 @@ namespace {
 
 struct Named {
   const char* name;
-  const LinearWeight* linear;
+  const float* order;  // [count, inputs] or null
+  int64_t inputs;
+  int64_t count;  // experts, or 1
 };
+
+Named Of(const char* name, const LinearWeight& linear) {
+  return {name, linear.order, linear.weight.cols, 1};
+}
 
 std::string NameOf(int layer, const Named& named) {
   return absl::StrCat("tensor blk.", layer, ".", named.name, kOrderSuffix);
 }
 
 // Empty: the columns are in the inputs' order.
-absl::StatusOr<absl::Span<const float>> OrderOf(const LinearWeight& linear, Device* device,
+absl::StatusOr<absl::Span<const float>> OrderOf(const Named& named, Device* device,
                                                 std::vector<float>* copy) {
-  if (linear.order == nullptr) return absl::Span<const float>();
-  return OnHost(device, {linear.order, static_cast<size_t>(linear.weight.cols)}, copy);
+  if (named.order == nullptr) return absl::Span<const float>();
+  return OnHost(device, {named.order, static_cast<size_t>(named.count * named.inputs)}, copy);
 }
 
 absl::Status CheckOrder(int layer, const Named& named, Device* device) {
   std::vector<float> copy;
-  LLM_ASSIGN_OR_RETURN(const absl::Span<const float> order, OrderOf(*named.linear, device, &copy));
-  const auto inputs = static_cast<float>(named.linear->weight.cols);
+  LLM_ASSIGN_OR_RETURN(const absl::Span<const float> order, OrderOf(named, device, &copy));
+  const auto inputs = static_cast<size_t>(named.inputs);
   for (size_t i = 0; i < order.size(); ++i) {
-    if (order[i] >= 0 && order[i] < inputs && order[i] == std::floor(order[i])) continue;
-    return absl::InvalidArgumentError(absl::StrCat(NameOf(layer, named), ": column ", i, " reads ",
-                                                   order[i], ", there are ", order.size(),
+    const float input = order[i];
+    if (input >= 0 && input < static_cast<float>(inputs) && input == std::floor(input)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(NameOf(layer, named), ": column ", i % inputs,
+                                                   " reads ", input, ", there are ", inputs,
                                                    " inputs"));
   }
   return absl::OkStatus();
@@ -44,11 +51,25 @@ absl::Status CheckOrder(int layer, const Named& named, Device* device) {
 
 absl::Status CheckSame(int layer, const Named& first, const Named& other, Device* device) {
   std::vector<float> first_copy, other_copy;
-  LLM_ASSIGN_OR_RETURN(const auto a, OrderOf(*first.linear, device, &first_copy));
-  LLM_ASSIGN_OR_RETURN(const auto b, OrderOf(*other.linear, device, &other_copy));
+  LLM_ASSIGN_OR_RETURN(const auto a, OrderOf(first, device, &first_copy));
+  LLM_ASSIGN_OR_RETURN(const auto b, OrderOf(other, device, &other_copy));
   if (a == b) return absl::OkStatus();
   return absl::UnimplementedError(absl::StrCat(NameOf(layer, other), ": is not that of ",
                                                first.name, ", which reads the same input"));
+}
+
+// What reads one input.
+struct Reader {
+  std::vector<Named> weights;
+  bool fused = false;  // the first one's order is that of all
+};
+
+absl::Status CheckReader(int layer, const Reader& reader, Device* device) {
+  for (const Named& named : reader.weights) {
+    LLM_RETURN_IF_ERROR(CheckOrder(layer, named, device));
+    if (!reader.fused) LLM_RETURN_IF_ERROR(CheckSame(layer, reader.weights[0], named, device));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -63,17 +84,25 @@ bool HasInputOrders(const WeightSource& source) {
 absl::Status CheckInputOrders(const Weights& weights, const ModelConfig& config, Device* device) {
   if (!config.input_orders) return absl::OkStatus();
   const TensorNames& names = config.names;
+  const int64_t num_experts = config.experts.router.num_experts;
+  const auto of_experts = [&](const char* name, const ExpertWeight& experts) {
+    return Named{name, experts.order, experts.weight.cols, num_experts};
+  };
   for (int i = 0; i < static_cast<int>(weights.layers.size()); ++i) {
     const LayerWeights& layer = weights.layers[static_cast<size_t>(i)];
-    const Named q = {names.q, &layer.q}, k = {names.k, &layer.k}, v = {names.v, &layer.v};
-    const Named gate = {names.gate, &layer.gate}, up = {names.up, &layer.up};
-    for (const Named& named :
-         {q, k, v, Named{names.o, &layer.o}, gate, up, Named{names.down, &layer.down}}) {
-      LLM_RETURN_IF_ERROR(CheckOrder(i, named, device));
-    }
-    LLM_RETURN_IF_ERROR(CheckSame(i, q, k, device));
-    LLM_RETURN_IF_ERROR(CheckSame(i, q, v, device));
-    LLM_RETURN_IF_ERROR(CheckSame(i, gate, up, device));
+    const ExpertsWeights& experts = layer.experts;
+    const Reader readers[] = {
+        {{Of(names.q, layer.q), Of(names.k, layer.k), Of(names.v, layer.v)},
+         layer.fused_qkv.rows > 0},
+        {{Of(names.o, layer.o)}},
+        {{Of(names.gate, layer.gate), Of(names.up, layer.up)}, layer.fused_gate_up.rows > 0},
+        {{Of(names.down, layer.down)}},
+        {{of_experts(names.expert_gate, experts.gate), of_experts(names.expert_up, experts.up)}},
+        {{of_experts(names.expert_down, experts.down)}},
+        {{Of(names.shared_gate, experts.shared_gate), Of(names.shared_up, experts.shared_up)}},
+        {{Of(names.shared_down, experts.shared_down)}},
+    };
+    for (const Reader& reader : readers) LLM_RETURN_IF_ERROR(CheckReader(i, reader, device));
   }
   return absl::OkStatus();
 }

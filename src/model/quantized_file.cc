@@ -2,7 +2,6 @@
 // others are encoded when they are read.
 #include "src/model/quantized_file.h"
 
-#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "src/loader/gguf_writer.h"
 #include "src/loader/pack_reader.h"
 #include "src/model/encoded_rows.h"
+#include "src/model/file_type.h"
 #include "src/model/model_config.h"
 #include "src/model/tensor_roles.h"
 
@@ -23,6 +23,12 @@ namespace {
 bool IsFloat(WeightFormat format) {
   return format == WeightFormat::kF32 || format == WeightFormat::kF16 ||
          format == WeightFormat::kBF16;
+}
+
+int64_t NumWeights(const TensorInfo& tensor) {
+  int64_t count = 1;
+  for (const int64_t size : tensor.shape) count *= size;
+  return count;
 }
 
 std::optional<Quantization> Wanted(TensorRole role, const QuantizeOptions& options) {
@@ -102,25 +108,6 @@ class Chooser {
   const TensorInfo* low_bits_ = nullptr;  // one that was left as it is
 };
 
-// Where the keys and values lie in the header: behind magic, version and two counts, before the
-// table of tensors, whose size follows from what was read of it.
-struct MetadataBytes {
-  uint64_t count;
-  absl::string_view bytes;
-};
-MetadataBytes MetadataOf(const WeightSource& source) {
-  constexpr size_t kCountAt = 16, kBegin = 24;
-  const absl::string_view header = source.header().bytes;
-  size_t table_bytes = 0;
-  for (const TensorInfo& tensor : source.tensors()) {
-    table_bytes += 8 + tensor.name.size() + 4 + 8 * tensor.shape.size() + 4 + 8;
-  }
-  MetadataBytes metadata;
-  std::memcpy(&metadata.count, header.data() + kCountAt, sizeof(metadata.count));
-  metadata.bytes = header.substr(kBegin, header.size() - kBegin - table_bytes);
-  return metadata;
-}
-
 uint64_t DataAlignment(const WeightSource& source) {
   const auto stated = source.metadata().GetInt("general.alignment");  // checked by the reader
   return stated.ok() ? static_cast<uint64_t>(*stated) : GgufWriter::kAlignment;
@@ -130,10 +117,7 @@ uint64_t DataAlignment(const WeightSource& source) {
 class Composer {
  public:
   Composer(const WeightSource& source, const ModelFile& file)
-      : file_(file), alignment_(DataAlignment(source)) {
-    const MetadataBytes metadata = MetadataOf(source);
-    writer_.CopyValues(metadata.bytes, metadata.count);
-  }
+      : file_(file), alignment_(DataAlignment(source)) {}
 
   void Keep(const TensorInfo& tensor) {
     Add(tensor, tensor.format,
@@ -141,15 +125,14 @@ class Composer {
   }
   void Encode(const EncodedTensor& tensor, const std::shared_ptr<std::atomic<int64_t>>& encode_ns) {
     const WeightFormatInfo& format = GetWeightFormat(tensor.to.format);
-    int64_t rows = 1;
-    for (const int64_t size : tensor.from.shape) rows *= size;
-    rows /= tensor.from.shape.back();
+    const int64_t rows = NumWeights(tensor.from) / tensor.from.shape.back();
     FilePart part;
     part.size_bytes = static_cast<uint64_t>(rows * RowBytes(format, tensor.from.shape.back()));
     part.derived = EncodedRows(tensor, encode_ns);
     Add(tensor.from, tensor.to.format, std::move(part));
   }
-  std::unique_ptr<ModelFile> Finish(std::unique_ptr<ModelFile> file) {
+  std::unique_ptr<ModelFile> Finish(const GgufValues& values, std::unique_ptr<ModelFile> file) {
+    writer_.CopyValues(values.bytes, values.count);
     std::string header = writer_.Finish(alignment_);
     for (FilePart& part : parts_) part.begin += header.size();
     FilePart first;
@@ -200,9 +183,14 @@ absl::StatusOr<QuantizedFile> QuantizeFile(std::unique_ptr<ModelFile> file,
   LLM_ASSIGN_OR_RETURN(const std::vector<TensorRole> roles, FindTensorRoles(*source, config));
   Composer composer(*source, *file);
   Chooser chooser(options);
+  WeightCount was, is;
   for (size_t i = 0; i < roles.size(); ++i) {
     const TensorInfo& tensor = source->tensors()[i];
     LLM_ASSIGN_OR_RETURN(std::optional<EncodedTensor> encoded, chooser.Choose(tensor, roles[i]));
+    if (roles[i] == TensorRole::kLinear || roles[i] == TensorRole::kExperts) {
+      was.Add(tensor.format, NumWeights(tensor));
+      is.Add(encoded ? encoded->to.format : tensor.format, NumWeights(tensor));
+    }
     if (!encoded) {
       composer.Keep(tensor);
       continue;
@@ -211,7 +199,9 @@ absl::StatusOr<QuantizedFile> QuantizeFile(std::unique_ptr<ModelFile> file,
     composer.Encode(*encoded, encode_ns);
   }
   LLM_RETURN_IF_ERROR(chooser.Check());
-  return QuantizedFile{composer.Finish(std::move(file)), std::move(encode_ns)};
+  LLM_ASSIGN_OR_RETURN(const GgufContents contents, ReadGgufHeader(*file, file->size(), limits));
+  const GgufValues values = WithFileType(contents, was.Most(), is.Most());
+  return QuantizedFile{composer.Finish(values, std::move(file)), std::move(encode_ns)};
 }
 
 }  // namespace llm

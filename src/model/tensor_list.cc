@@ -47,6 +47,8 @@ class Lister {
   absl::Status Ordered(const std::string& stem, int64_t rows, int64_t cols, LinearWeight* linear);
   absl::Status Experts(const std::string& stem, int64_t count, int64_t rows, int64_t cols,
                        ExpertWeight* experts);
+  absl::Status OrderedExperts(const std::string& stem, int64_t count, int64_t rows, int64_t cols,
+                              ExpertWeight* experts);
   absl::Status Fused(const std::string& stem, int64_t cols, std::vector<LinearWeight*> parts,
                      std::vector<int64_t> rows, PackedWeight* whole);
   bool Has(const std::string& name) const { return source_.Find(name) != nullptr; }
@@ -170,14 +172,17 @@ absl::Status Lister::ListExperts(int index, ExpertsWeights* experts) {
   LLM_RETURN_IF_ERROR(Linear(Stem(index, names.router), count, hidden, &experts->router));
   const std::string bias = Stem(index, names.selection_bias) + ".bias";
   if (Has(bias)) LLM_RETURN_IF_ERROR(Vector(bias, {count}, &experts->selection_bias));
-  LLM_RETURN_IF_ERROR(Experts(Stem(index, names.expert_gate), count, ffn, hidden, &experts->gate));
-  LLM_RETURN_IF_ERROR(Experts(Stem(index, names.expert_up), count, ffn, hidden, &experts->up));
-  LLM_RETURN_IF_ERROR(Experts(Stem(index, names.expert_down), count, hidden, ffn, &experts->down));
+  LLM_RETURN_IF_ERROR(
+      OrderedExperts(Stem(index, names.expert_gate), count, ffn, hidden, &experts->gate));
+  LLM_RETURN_IF_ERROR(
+      OrderedExperts(Stem(index, names.expert_up), count, ffn, hidden, &experts->up));
+  LLM_RETURN_IF_ERROR(
+      OrderedExperts(Stem(index, names.expert_down), count, hidden, ffn, &experts->down));
   if (shared == 0) return absl::OkStatus();
   LLM_RETURN_IF_ERROR(
-      Linear(Stem(index, names.shared_gate), shared, hidden, &experts->shared_gate));
-  LLM_RETURN_IF_ERROR(Linear(Stem(index, names.shared_up), shared, hidden, &experts->shared_up));
-  return Linear(Stem(index, names.shared_down), hidden, shared, &experts->shared_down);
+      Ordered(Stem(index, names.shared_gate), shared, hidden, &experts->shared_gate));
+  LLM_RETURN_IF_ERROR(Ordered(Stem(index, names.shared_up), shared, hidden, &experts->shared_up));
+  return Ordered(Stem(index, names.shared_down), hidden, shared, &experts->shared_down);
 }
 
 absl::Status Lister::Linear(const std::string& stem, int64_t rows, int64_t cols,
@@ -206,6 +211,13 @@ absl::Status Lister::Experts(const std::string& stem, int64_t count, int64_t row
   return Vector(stem + ".bias", {count, rows}, &experts->bias);
 }
 
+absl::Status Lister::OrderedExperts(const std::string& stem, int64_t count, int64_t rows,
+                                    int64_t cols, ExpertWeight* experts) {
+  LLM_RETURN_IF_ERROR(Experts(stem, count, rows, cols, experts));
+  if (!Has(stem + kOrderSuffix)) return absl::OkStatus();
+  return Vector(stem + kOrderSuffix, {count, cols}, &experts->order);
+}
+
 absl::Status Lister::Fused(const std::string& stem, int64_t cols, std::vector<LinearWeight*> parts,
                            std::vector<int64_t> rows, PackedWeight* whole) {
   int64_t total = 0;
@@ -223,7 +235,8 @@ absl::Status Lister::Fused(const std::string& stem, int64_t cols, std::vector<Li
     list_.slices.push_back({.whole = whole, .part = &parts[i]->weight, .offset = offset});
     begin += rows[i];
   }
-  return absl::OkStatus();
+  if (!Has(stem + kOrderSuffix)) return absl::OkStatus();
+  return Vector(stem + kOrderSuffix, {cols}, &parts[0]->order);
 }
 
 // The last dimension are the columns; the others together count rows.

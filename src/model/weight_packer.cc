@@ -11,6 +11,7 @@
 #include "src/base/clock.h"
 #include "src/base/math.h"
 #include "src/base/status_macros.h"
+#include "src/model/nan_scales.h"
 #include "src/model/weight_upload.h"
 
 namespace llm {
@@ -183,7 +184,15 @@ absl::Status Packer::Load(const Piece& piece, std::byte* staging, size_t index) 
                                    staging));
   const int64_t read_ns = clock_.NowNs();
   read_ns_ += read_ns - start_ns;
-  const absl::Status status = Pack(piece, staging, index);
+  const int64_t cols = tensor.shape.back();
+  absl::Status status = RefuseNanScales(
+      {.tensor = tensor.name,
+       .format = tensor.format,
+       .cols = cols,
+       .first = piece.row_begin,
+       .count = piece.num_rows * piece.row_bytes / RowBytes(GetWeightFormat(tensor.format), cols),
+       .blocks = staging});
+  if (status.ok()) status = Pack(piece, staging, index);
   repack_ns_ += clock_.NowNs() - read_ns;
   return status;
 }

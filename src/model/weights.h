@@ -25,7 +25,7 @@ struct LinearWeight {
   PackedWeight weight;          // [outputs, inputs]
   const float* bias = nullptr;  // [outputs] or null
   // [inputs] or null: which input each column reads, where it is not its own. The same for weights
-  // that read one input.
+  // that read one input; of the parts of a fused weight, the first has it.
   const float* order = nullptr;
 };
 
@@ -33,6 +33,8 @@ struct LinearWeight {
 struct ExpertWeight {
   PackedWeight weight;
   const float* bias = nullptr;  // [num_experts, outputs] or null
+  // [num_experts, inputs] or null: as of a LinearWeight, one for each expert.
+  const float* order = nullptr;
 };
 
 struct ExpertsWeights {
@@ -128,8 +130,8 @@ absl::StatusOr<LoadBytes> PlanLoad(const WeightSource& source, const ModelConfig
                                    const KernelTable& kernels, int num_threads);
 
 // Reads and packs everything, through at most 1 MiB (or one tile of rows) of staging memory per
-// thread; a pack's weights are read into place. Values that are not finite pass: they show up as
-// logits that are not.
+// thread; a pack's weights are read into place. INVALID_ARGUMENT for a scale of MXFP4 or MXFP8 that
+// is NaN; other values that are not finite pass: they show up as logits that are not.
 absl::StatusOr<Weights> LoadWeights(const WeightSource& source, const ModelConfig& config,
                                     const WeightsOptions& options, LoadProgress progress);
 

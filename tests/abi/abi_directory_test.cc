@@ -71,6 +71,36 @@ TEST_F(AbiDirectoryTest, PacksToTheSameAnswers) {
   EXPECT_EQ(Generate(), expected);
 }
 
+TEST_F(AbiDirectoryTest, TellsWhatItsFilesProposeForSampling) {
+  llm_model_sampling sampling;
+  ASSERT_EQ(OpenModel(hub_.path()), LLM_OK) << llm_last_error();
+  llm_model_sampling_init(&sampling);
+  ASSERT_EQ(llm_model_get_sampling(model_, &sampling), LLM_OK);
+  EXPECT_EQ(sampling.set, 0u);
+  EXPECT_EQ(sampling.temperature, 0.0f);
+  hub_.WriteJson("generation_config.json",
+                 {{"do_sample", true}, {"temperature", 0.7}, {"top_k", 20}, {"top_p", 0.8}});
+  const std::string pack = hub_.path() + "/x.llmpack";
+  const llm_model_source source = PathSource(hub_.path());
+  ASSERT_EQ(llm_model_save(&source, &options_, pack.data(), pack.size()), LLM_OK);
+  for (const std::string& path : {hub_.path(), pack}) {
+    ASSERT_EQ(OpenModel(path), LLM_OK) << llm_last_error();
+    llm_model_sampling_init(&sampling);
+    ASSERT_EQ(llm_model_get_sampling(model_, &sampling), LLM_OK);
+    EXPECT_EQ(sampling.set, LLM_SAMPLING_TEMPERATURE | LLM_SAMPLING_TOP_K | LLM_SAMPLING_TOP_P);
+    EXPECT_EQ(sampling.temperature, 0.7f);
+    EXPECT_EQ(sampling.top_k, 20);
+    EXPECT_EQ(sampling.top_p, 0.8f);
+    EXPECT_EQ(sampling.min_p, 0.0f);
+    sampling.struct_size = offsetof(llm_model_sampling, top_p);
+    sampling.top_p = 5;
+    ASSERT_EQ(llm_model_get_sampling(model_, &sampling), LLM_OK);
+    EXPECT_EQ(sampling.top_p, 5.0f) << "not known to this caller";
+  }
+  EXPECT_EQ(llm_model_get_sampling(nullptr, &sampling), LLM_INVALID_ARGUMENT);
+  EXPECT_EQ(llm_model_get_sampling(model_, nullptr), LLM_INVALID_ARGUMENT);
+}
+
 TEST_F(AbiDirectoryTest, SaysWhichFileAndKeyIsWrong) {
   hub_.config["sliding_chunk"] = 3;
   hub_.Save();

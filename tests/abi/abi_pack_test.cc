@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/abi/pack_file.h"
+#include "tests/support/split_file.h"
 
 namespace llm {
 namespace {
@@ -23,29 +24,13 @@ struct Answer {
   bool operator==(const Answer&) const = default;
 };
 
-class AbiPackTest : public testing::Test {
+class AbiPackTest : public OpenedModelTest {
  protected:
-  AbiPackTest() { llm_model_options_init(&options_); }
-  ~AbiPackTest() override { llm_model_release(model_); }
-
-  llm_status Open(const std::string& path) {
-    llm_model_release(model_);
-    model_ = nullptr;
-    return llm_model_open(path.data(), path.size(), &options_, &model_);
-  }
   // 24 greedy tokens of the open model with their log-probabilities and those of the prompt.
   Answer Generate() {
     Answer answer;
-    llm_engine_options options;
-    llm_engine_options_init(&options);
-    options.drive = LLM_DRIVE_MANUAL;
-    options.num_threads = 2;
-    options.kv_tokens = 128;
-    options.max_step_tokens = 16;
-    llm_engine* engine = nullptr;
-    EXPECT_EQ(llm_engine_open(model_, &options, &engine), LLM_OK) << llm_last_error();
-    std::vector<int32_t> prompt;
-    for (int32_t id = 1; id < 40; ++id) prompt.push_back(id * 7);
+    llm_engine* engine = NewEngine(2);
+    const std::vector<int32_t> prompt = SomeIds();
     llm_request request;
     llm_request_init(&request);
     request.prompt_ids = prompt.data();
@@ -97,9 +82,6 @@ class AbiPackTest : public testing::Test {
     options_.map_pack = 0;
   }
 
-  PackFolder folder_;
-  llm_model_options options_;
-  llm_model* model_ = nullptr;
   const std::string tiny_ = TestModel("llama_h64-Q4_1.gguf");
 };
 
@@ -277,6 +259,19 @@ TEST_F(AbiPackTest, WrongPlacesAreNamed) {
   if (geteuid() == 0) return;  // may write everywhere
   ASSERT_EQ(chmod(folder.c_str(), 0555), 0);
   EXPECT_EQ(Save(tiny_, folder + "/x"), LLM_PERMISSION_DENIED);
+}
+
+TEST_F(AbiPackTest, APackOfAFileInPartsAnswersAsTheWholeFile) {
+  const SplitFile split(tiny_, folder_.path());
+  split.Write({});
+  const Answer expected = AnswerOf(tiny_);
+  const std::string pack = folder_.File("model.llmpack");
+  for (int named = 0; named < 3; ++named) {
+    ASSERT_EQ(Save(split.Path(named), pack), LLM_OK) << llm_last_error();
+    EXPECT_EQ(AnswerOf(pack), expected);
+  }
+  options_.verify_pack = LLM_ON;
+  EXPECT_EQ(Open(pack), LLM_OK) << llm_last_error();
 }
 
 TEST_F(AbiPackTest, APackOfOneModelIsTheSameBytesEveryTime) {

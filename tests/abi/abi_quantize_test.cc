@@ -6,22 +6,15 @@
 #include <vector>
 
 #include "tests/abi/pack_file.h"
+#include "tests/support/split_file.h"
 
 namespace llm {
 namespace {
 
 using ::testing::HasSubstr;
 
-class AbiQuantizeTest : public testing::Test {
+class AbiQuantizeTest : public OpenedModelTest {
  protected:
-  AbiQuantizeTest() { llm_model_options_init(&options_); }
-  ~AbiQuantizeTest() override { llm_model_release(model_); }
-
-  llm_status Open(const std::string& path) {
-    llm_model_release(model_);
-    model_ = nullptr;
-    return llm_model_open(path.data(), path.size(), &options_, &model_);
-  }
   llm_status SaveGguf(const std::string& path) {
     const llm_model_source source = PathSource(tiny_);
     return llm_model_save_gguf(&source, &options_, path.data(), path.size());
@@ -38,15 +31,8 @@ class AbiQuantizeTest : public testing::Test {
 
   // Log-probabilities of some text by the open model.
   std::vector<float> Score() {
-    llm_engine_options options;
-    llm_engine_options_init(&options);
-    options.drive = LLM_DRIVE_MANUAL;
-    options.num_threads = 1;
-    options.kv_tokens = 128;
-    llm_engine* engine = nullptr;
-    EXPECT_EQ(llm_engine_open(model_, &options, &engine), LLM_OK) << llm_last_error();
-    std::vector<int32_t> ids;
-    for (int32_t id = 1; id < 40; ++id) ids.push_back(id * 7);
+    llm_engine* engine = NewEngine(1);
+    const std::vector<int32_t> ids = SomeIds();
     llm_score_request request;
     llm_score_request_init(&request);
     request.ids = ids.data();
@@ -72,9 +58,6 @@ class AbiQuantizeTest : public testing::Test {
     return types;
   }
 
-  PackFolder folder_;
-  llm_model_options options_;
-  llm_model* model_ = nullptr;
   const std::string tiny_ = TestModel("llama_h64-F32.gguf");
 };
 
@@ -151,6 +134,26 @@ TEST_F(AbiQuantizeTest, AnUnquantisedGgufFileIsACopyOfTheModel) {
   const std::string path = folder_.File("tiny.gguf");
   ASSERT_EQ(SaveGguf(path), LLM_OK) << llm_last_error();
   EXPECT_EQ(ReadWhole(path), ReadWhole(tiny_));
+}
+
+TEST_F(AbiQuantizeTest, AFileInPartsIsSavedAsOne) {
+  const SplitFile split(tiny_, folder_.path());
+  split.Write({});
+  const std::string part = split.Path(1);
+  for (const uint32_t weights : {uint32_t{LLM_WEIGHTS_STORED}, uint32_t{LLM_WEIGHTS_INT4_G32}}) {
+    options_.linear_weights = weights;
+    ASSERT_EQ(Open(tiny_), LLM_OK) << llm_last_error();
+    const std::vector<float> expected = Score();
+    ASSERT_EQ(Open(part), LLM_OK) << llm_last_error();
+    EXPECT_EQ(Score(), expected);
+    const std::string path = folder_.File("one.gguf");
+    const llm_model_source source = PathSource(part);
+    ASSERT_EQ(llm_model_save_gguf(&source, &options_, path.data(), path.size()), LLM_OK)
+        << llm_last_error();
+    options_.linear_weights = 0;
+    ASSERT_EQ(Open(path), LLM_OK) << llm_last_error();
+    EXPECT_EQ(Score(), expected);
+  }
 }
 
 TEST_F(AbiQuantizeTest, WhatGgmlHasNoTypeForGoesIntoPacksOnly) {

@@ -1,4 +1,4 @@
-// Packs made through the C ABI, in a folder that goes with the object.
+// Models opened by path, and packs made through the C ABI in a folder that goes with the object.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,6 +10,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <vector>
 
 #include "tests/abi/abi_fixture.h"
 
@@ -68,6 +69,40 @@ class PackFolder {
 
  private:
   std::string path_;
+};
+
+// A test of one model at a time.
+class OpenedModelTest : public testing::Test {
+ protected:
+  OpenedModelTest() { llm_model_options_init(&options_); }
+  ~OpenedModelTest() override { llm_model_release(model_); }
+
+  llm_status Open(const std::string& path) {
+    llm_model_release(model_);
+    model_ = nullptr;
+    return llm_model_open(path.data(), path.size(), &options_, &model_);
+  }
+  // A small manual engine on it, which the caller closes.
+  llm_engine* NewEngine(uint32_t num_threads) {
+    llm_engine_options options;
+    llm_engine_options_init(&options);
+    options.drive = LLM_DRIVE_MANUAL;
+    options.num_threads = num_threads;
+    options.kv_tokens = 128;
+    options.max_step_tokens = 16;
+    llm_engine* engine = nullptr;
+    EXPECT_EQ(llm_engine_open(model_, &options, &engine), LLM_OK) << llm_last_error();
+    return engine;
+  }
+  static std::vector<int32_t> SomeIds() {
+    std::vector<int32_t> ids;
+    for (int32_t id = 1; id < 40; ++id) ids.push_back(id * 7);
+    return ids;
+  }
+
+  PackFolder folder_;
+  llm_model_options options_;
+  llm_model* model_ = nullptr;
 };
 
 }  // namespace llm

@@ -143,12 +143,18 @@ absl::Status Quantize(const QuantizeParams& params, const Stream& /*stream*/) {
   return copies.Finish(cuda::Quantize({copies.InOut(params.activations)}, copies.stream()));
 }
 
+absl::Span<const int32_t> Ids(absl::Span<const int32_t> ids, DeviceCopies* copies) {
+  return {copies->In(ids.data(), ids.size()), ids.size()};
+}
+
 absl::Status Reorder(const ReorderParams& params, const Stream& /*stream*/) {
   LLM_RETURN_IF_ERROR(CheckReorder(params));
   DeviceCopies copies;
   ReorderParams p = params;
   p.from = copies.In(params.from, Size(params.rows, params.cols));
-  p.order = copies.In(params.order, Size(params.cols));
+  const size_t orders = params.order_begin.empty() ? 1 : params.order_begin.size() - 1;
+  p.order = copies.In(params.order, orders * Size(params.cols));
+  p.order_begin = Ids(params.order_begin, &copies);
   p.to = copies.InOut(params.to, Size(params.rows, params.cols));
   return copies.Finish(cuda::Reorder(p, copies.stream()));
 }
@@ -166,10 +172,6 @@ absl::Status MoeRoute(const MoeRouteParams& params, const Stream& /*stream*/) {
   p.row_tokens = copies.InOut(params.row_tokens, rows);
   p.expert_begin = copies.InOut(params.expert_begin, Size(experts + 1));
   return copies.Finish(cuda::MoeRoute(p, copies.stream()));
-}
-
-absl::Span<const int32_t> Ids(absl::Span<const int32_t> ids, DeviceCopies* copies) {
-  return {copies->In(ids.data(), ids.size()), ids.size()};
 }
 
 absl::Status MoeGather(const MoeGatherParams& params, const Stream& /*stream*/) {

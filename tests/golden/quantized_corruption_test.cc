@@ -1,17 +1,11 @@
 // What a checkpoint in low bits may get wrong: each mistake is a status that names the tensor or
 // the key.
-#include <unistd.h>
-
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <string>
 
 #include "gmock/gmock.h"
-#include "tests/golden/directory_golden.h"
-#include "tests/support/hub_directory.h"
+#include "tests/golden/checkpoint.h"
 
 namespace llm {
 namespace {
@@ -21,54 +15,6 @@ using absl::StatusCode;
 
 const std::string kLayer = "model.layers.0.";
 const std::string kQuery = kLayer + "self_attn.q_proj.";
-
-// A copy of a checkpoint that a test spoils.
-class Checkpoint {
- public:
-  explicit Checkpoint(const std::string& name) {
-    namespace fs = std::filesystem;
-    const std::string from = std::string(INLAY_SHARED_DATA "/quant/") + name;
-    path_ = testing::TempDir() + "/quantized_corruption_" + std::to_string(getpid()) + "_" + name;
-    fs::remove_all(path_);
-    if (!FileExists(from + "/model.safetensors")) return;
-    fs::copy(from, path_);
-    config = ReadJson(path_ + "/config.json");
-    std::ifstream file(path_ + "/model.safetensors", std::ios::binary);
-    std::string bytes(std::istreambuf_iterator<char>(file), {});
-    uint64_t size;
-    std::memcpy(&size, bytes.data(), sizeof(size));
-    header = Json::parse(bytes.substr(sizeof(size), size));
-    data = bytes.substr(sizeof(size) + size);
-  }
-  ~Checkpoint() { std::filesystem::remove_all(path_); }
-
-  bool exists() const { return !header.empty(); }
-  char* Bytes(const std::string& tensor) {
-    return data.data() + header.at(tensor).at("data_offsets").at(0).get<size_t>();
-  }
-  absl::StatusOr<std::unique_ptr<WeightSource>> Open() const {
-    std::ofstream(path_ + "/config.json") << config.dump();
-    std::ofstream file(path_ + "/model.safetensors", std::ios::binary);
-    file << SafetensorsBytes(header, data);
-    file.close();
-    absl::StatusOr<std::unique_ptr<ModelFile>> opened = OpenModelPath(path_, {});
-    if (!opened.ok()) return opened.status();
-    return OpenGguf(*std::move(opened), {});
-  }
-  // What loading all of it answers.
-  absl::Status Load() const {
-    const absl::StatusOr<std::unique_ptr<WeightSource>> source = Open();
-    if (!source.ok()) return source.status();
-    return ModelHarness::Create(**source, {.kernels = BackendUnderTest()}).status();
-  }
-
-  Json config;
-  Json header;
-  std::string data;
-
- private:
-  std::string path_;
-};
 
 struct Case {
   const char* name;
@@ -189,7 +135,11 @@ std::vector<Case> ValueCases() {
        [](Checkpoint* c) { Set(c, kQuery + "weight", 1000, uint8_t{0xff}); }, kInvalid,
        kQuery + "weight"},
       {"an_mxfp8_exponent_nan", "ct_mxfp8_a16",
-       [=](Checkpoint* c) { Set(c, scale, 100, uint8_t{0xff}); }, kInvalid, scale},
+       [=](Checkpoint* c) { Set(c, scale, 100, uint8_t{0xff}); }, kInvalid,
+       scale + ": row 12: scale 4 is NaN"},
+      {"an_mxfp4_exponent_nan", "ct_mxfp4_a16",
+       [=](Checkpoint* c) { Set(c, scale, 100, uint8_t{0xff}); }, kInvalid,
+       scale + ": row 12: scale 4 is NaN"},
       {"an_nvfp4_scale_below_zero", "ct_nvfp4",
        [=](Checkpoint* c) { Set(c, scale, 100, uint8_t{0x81}); }, kInvalid, scale},
       {"an_nvfp4_divisor_of_zero", "ct_nvfp4",
@@ -241,7 +191,22 @@ std::vector<Case> ConfigCases() {
        "block_structure"},
       {"another_f8", "deepseek_fp8_block", key("fmt", "e5m2"), kUnimplemented, "fmt"},
       {"an_unknown_key", "deepseek_fp8_block", key("rotation", true), kUnimplemented, "rotation"},
-      {"an_order_of_groups", "ct_w4a16_sym_g128",
+      {"an_order_without_its_groups", "ct_w4a16_sym_g128", weights("actorder", "group"),
+       StatusCode::kInvalidArgument, "down_proj.weight_g_idx"},
+      {"an_older_order_without_its_groups", "ct_w4a16_asym_g32", weights("actorder", true),
+       StatusCode::kInvalidArgument, "down_proj.weight_g_idx"},
+      {"an_unknown_order", "ct_w4a16_sym_g128", weights("actorder", "random"), kUnimplemented,
+       "actorder"},
+      {"an_order_of_floats", "ct_nvfp4", weights("actorder", "group"), kUnimplemented, "actorder"},
+      {"groups_of_floats", "ct_mxfp8_a16",
+       [](Checkpoint* c) {
+         const size_t size = c->data.size();
+         c->data.append(256 * 4, '\0');
+         c->header[kQuery + "weight_g_idx"] = {
+             {"dtype", "I32"}, {"shape", {256}}, {"data_offsets", {size, size + 1024}}};
+       },
+       kUnimplemented, kQuery + "weight_g_idx"},
+      {"a_group_of_all_inputs", "ct_w4a16_sym_g128",
        [](Checkpoint* c) {
          const size_t size = c->data.size();
          c->data.append(256 * 4, '\0');

@@ -46,6 +46,27 @@ TEST_P(RowsTest, ReordersColumnsAndRefusesOnesThatAreNotThere) {
   }
 }
 
+TEST_P(RowsTest, ReordersEachExpertsRowsInItsOwnOrder) {
+  const std::vector<float> from = {1, 2, 3, 4, 5, 6, 7, 8, 9};  // [3, 3]
+  std::vector<float> order = {2, 0, 1, 9, 9, 9, 1, 2, 0};       // [3, 3]
+  std::vector<int32_t> begin = {0, 1, 1, 3};                    // no row is the second's
+  std::vector<float> to(9, -1.0f);
+  const ReorderParams params = {.from = from.data(),
+                                .order = order.data(),
+                                .to = to.data(),
+                                .rows = 3,
+                                .cols = 3,
+                                .order_begin = begin};
+  const auto pool = MakePool(2);
+  ASSERT_TRUE(kernels().reorder(params, {pool.get()}).ok());
+  EXPECT_EQ(to, (std::vector<float>{3, 1, 2, 5, 6, 4, 8, 9, 7}));
+  for (const std::vector<int32_t>& wrong :
+       {std::vector<int32_t>{0, 1, 2, 3}, {1, 1, 1, 3}, {0, 1, 1, 2}, {0, 2, 1, 3}}) {
+    begin = wrong;
+    EXPECT_EQ(kernels().reorder(params, {}).code(), absl::StatusCode::kInvalidArgument);
+  }
+}
+
 TEST_P(RowsTest, QuantisesAsActivationsPrescribe) {
   ActivationMemory memory(5, 96, Forms::kBoth);
   memory.values = RandomFloats(5 * 96, 1);

@@ -100,4 +100,11 @@ absl::StatusOr<std::vector<float>> ModelHarness::LogitsOfAll(Sequence* sequence,
   return all;
 }
 
+absl::StatusOr<std::vector<float>> ModelHarness::LastLogits(const std::vector<int32_t>& tokens) {
+  Reset();
+  const int length = static_cast<int>(tokens.size());
+  const std::unique_ptr<Sequence> sequence = NewSequence(tokens, length);
+  return Run({{sequence.get(), 0, length, 1}});
+}
+
 }  // namespace llm

@@ -48,6 +48,8 @@ class ModelHarness {
                                          const std::vector<BlockCopy>& copies = {});
   // Logits of all tokens, computed in chunks of at most `chunk_size`.
   absl::StatusOr<std::vector<float>> LogitsOfAll(Sequence* sequence, int chunk_size);
+  // Of the last of these tokens, computed in one step while all blocks are free.
+  absl::StatusOr<std::vector<float>> LastLogits(const std::vector<int32_t>& tokens);
 
  private:
   ModelHarness() = default;

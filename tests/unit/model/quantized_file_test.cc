@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "kernels/kernel_table.h"
 #include "src/loader/gguf_writer.h"
+#include "src/model/file_type.h"
 #include "src/model/model.h"
 
 namespace llm {
@@ -106,6 +107,40 @@ TEST(QuantizedFileTest, MetadataIsThatOfTheFile) {
   const TextList expected = *before->metadata().GetStrings("tokenizer.ggml.tokens");
   ASSERT_EQ(tokens.size(), expected.size());
   EXPECT_TRUE(std::equal(tokens.begin(), tokens.end(), expected.begin()));
+}
+
+TEST(QuantizedFileTest, TheFileTypeIsThatOfMostWeights) {
+  constexpr char kKey[] = "general.file_type";
+  ASSERT_EQ(*OpenSource(OpenTiny("llama_h64-F32.gguf"))->metadata().GetInt(kKey), 0);
+  EXPECT_EQ(*Quantized({.linear = kInt4})->metadata().GetInt(kKey), 2);
+  EXPECT_EQ(*Quantized({.linear = kInt8})->metadata().GetInt(kKey), 7);
+  EXPECT_EQ(*Quantized({.linear = Quantization{WeightFormat::kQ4_1, 32}})->metadata().GetInt(kKey),
+            3);
+  EXPECT_EQ(*Quantized({.embedding = kInt8})->metadata().GetInt(kKey), 0) << "few weights";
+}
+
+TEST(QuantizedFileTest, AFileTypeWithoutANumberGoes) {
+  GgufWriter before;
+  before.AddString("a", "1");
+  before.AddInt("general.file_type", 1);
+  before.AddString("b", "2");
+  const std::string header = before.Finish();
+  const auto file = MemoryModelFile(header.data(), header.size(), "header");
+  const absl::StatusOr<GgufContents> contents = ReadGgufHeader(*file, file->size(), {});
+  ASSERT_TRUE(contents.ok()) << contents.status();
+  const auto keys = [&](WeightFormat is) {
+    const GgufValues values = WithFileType(*contents, WeightFormat::kF16, is);
+    GgufWriter after;
+    after.CopyValues(values.bytes, values.count);
+    const std::string written = after.Finish();
+    const auto source = OpenSource(MemoryModelFile(written.data(), written.size(), "written"));
+    EXPECT_EQ(*source->metadata().GetString("b"), "2");
+    return source->metadata().Keys().size();
+  };
+  EXPECT_EQ(keys(WeightFormat::kF16), 3u);
+  EXPECT_EQ(keys(WeightFormat::kQ8_0), 3u);
+  EXPECT_EQ(keys(WeightFormat::kF8_E4M3), 2u);
+  EXPECT_EQ(keys(WeightFormat::kQ4_K), 2u);
 }
 
 TEST(QuantizedFileTest, RowsAreThoseThatEncodeRowWrites) {

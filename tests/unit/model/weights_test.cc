@@ -107,6 +107,19 @@ TEST_F(WeightsTest, NamesATensorOfAnotherShapeAndBothShapes) {
                 "tensor blk.1.attn_q.weight: expected [128, 64], file has [128, 32]");
 }
 
+TEST_F(WeightsTest, NamesTensorAndRowOfAScaleThatIsNan) {
+  FakeWeightSource source =
+      RandomModel({.architecture = "gpt-oss", .format = WeightFormat::kMXFP4});
+  const TensorInfo tensor = *source.Find("blk.1.ffn_down_exps.weight");
+  std::vector<uint8_t> bytes(tensor.size_bytes);
+  ASSERT_TRUE(source.Read(tensor, 0, bytes.size(), bytes.data()).ok());
+  const size_t row_bytes = 64 / 32 * 17;
+  bytes[203 * row_bytes + 17] = 0xff;
+  source.Add(tensor.name, tensor.format, tensor.shape, std::move(bytes));
+  ExpectRefused(source, absl::StatusCode::kInvalidArgument,
+                "tensor blk.1.ffn_down_exps.weight: row 203: scale 1 is NaN (the exponent 0xff)");
+}
+
 TEST_F(WeightsTest, NamesAMissingTensor) {
   FakeWeightSource source = RandomModel({});
   source.Remove("blk.2.ffn_down.weight");

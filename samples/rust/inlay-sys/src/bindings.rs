@@ -45,6 +45,11 @@ pub const LLM_WEIGHTS_FP8_E4M3: u32 = 12;
 pub const LLM_PRUNE_NONE: u32 = 0;
 pub const LLM_PRUNE_2_OF_4: u32 = 1;
 pub const LLM_PRUNE_MAGNITUDE: u32 = 2;
+pub const LLM_SAMPLING_TEMPERATURE: u32 = 1;
+pub const LLM_SAMPLING_TOP_K: u32 = 2;
+pub const LLM_SAMPLING_TOP_P: u32 = 4;
+pub const LLM_SAMPLING_MIN_P: u32 = 8;
+pub const LLM_SAMPLING_REPETITION_PENALTY: u32 = 16;
 pub const LLM_TEXT_ADD_SPECIAL: u32 = 1;
 pub const LLM_TEXT_PARSE_SPECIAL: u32 = 2;
 pub const LLM_TEXT_RENDER_SPECIAL: u32 = 4;
@@ -309,6 +314,23 @@ pub struct llm_model_info {
 }
 extern "C" {
     pub fn llm_model_get_info(model: *const llm_model, info: *mut llm_model_info) -> llm_status;
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct llm_model_sampling {
+    pub struct_size: u32,
+    pub top_k: i32,
+    pub set: u64,
+    pub temperature: f32,
+    pub top_p: f32,
+    pub min_p: f32,
+    pub repetition_penalty: f32,
+}
+extern "C" {
+    pub fn llm_model_get_sampling(
+        model: *const llm_model,
+        sampling: *mut llm_model_sampling,
+    ) -> llm_status;
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]

@@ -31,6 +31,7 @@ versioned! {
     llm_metrics_snapshot
     llm_model_info
     llm_model_options
+    llm_model_sampling
     llm_model_source
     llm_prefix
     llm_request

@@ -35,7 +35,7 @@ fn request(model: &Model, question: &str) -> inlay::Result<Request> {
         true => Request::messages([("user", question)]),
         false => Request::text(question),
     };
-    Ok(request.max_new_tokens(48))
+    Ok(request.sampling(&model.sampling()?).max_new_tokens(48))
 }
 
 #[tokio::main]

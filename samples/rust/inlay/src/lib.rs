@@ -61,7 +61,7 @@ pub use event::{Event, FinishReason, Finished, Logprob, Tokens};
 pub use host::{Allocator, Host};
 pub use log::LogLevel;
 pub use metrics::{Histogram, HistogramKind, Metrics};
-pub use model::{Model, ModelInfo};
+pub use model::{Model, ModelInfo, Sampling};
 pub use model_options::{Device, Limits, ModelOptions, Prune, Weights};
 pub use pack::{save, save_gguf};
 pub use plan::{plan, MemoryPlan};

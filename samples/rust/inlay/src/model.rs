@@ -80,6 +80,22 @@ pub struct ModelInfo {
     pub check_ns: u64,
 }
 
+/// What a model's files propose for sampling: see [`Model::sampling`].
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Sampling {
+    /// 0: greedy; 1 where the files sample but say none.
+    pub temperature: Option<f32>,
+    /// Only the most likely ones; 0: off.
+    pub top_k: Option<i32>,
+    /// Only the most likely ones that have this probability together.
+    pub top_p: Option<f32>,
+    /// Only those with this share of the most likely one's probability.
+    pub min_p: Option<f32>,
+    /// Of what was there before.
+    pub repetition_penalty: Option<f32>,
+}
+
 impl Model {
     /// Loads a GGUF file; a path is a source too.
     pub fn open<'s>(source: impl Into<Source<'s>>, mut options: ModelOptions<'_>) -> Result<Model> {
@@ -132,6 +148,23 @@ impl Model {
                 check_ns: info.check_ns,
             })
         }
+    }
+
+    /// What the model's files propose for sampling. Requests take it with [`Request::sampling`](crate::Request::sampling)
+    /// alone: what one leaves unset means the same with every model.
+    pub fn sampling(&self) -> Result<Sampling> {
+        let mut sampling = sys::llm_model_sampling::default();
+        // SAFETY: the handle is open.
+        check(unsafe { sys::llm_model_get_sampling(self.raw(), &mut sampling) })?;
+        let said = |bit: u32| sampling.set & u64::from(bit) != 0;
+        Ok(Sampling {
+            temperature: Some(sampling.temperature).filter(|_| said(sys::LLM_SAMPLING_TEMPERATURE)),
+            top_k: Some(sampling.top_k).filter(|_| said(sys::LLM_SAMPLING_TOP_K)),
+            top_p: Some(sampling.top_p).filter(|_| said(sys::LLM_SAMPLING_TOP_P)),
+            min_p: Some(sampling.min_p).filter(|_| said(sys::LLM_SAMPLING_MIN_P)),
+            repetition_penalty: Some(sampling.repetition_penalty)
+                .filter(|_| said(sys::LLM_SAMPLING_REPETITION_PENALTY)),
+        })
     }
 
     /// The ids of a text. `add_special` adds the bos and eos that the model asks for; `parse_special` makes control

@@ -1,5 +1,6 @@
 //! What to generate, and how.
 use crate::call::{duration_ns, lend, switch};
+use crate::model::Sampling;
 use inlay_sys as sys;
 use std::time::Duration;
 
@@ -85,6 +86,17 @@ impl Request {
     /// Goes on from ids, taken as they are.
     pub fn ids(ids: impl Into<Vec<i32>>) -> Request {
         Request::new(Prompt::Ids(ids.into()))
+    }
+
+    /// Samples as a model's files propose, in what they say.
+    pub fn sampling(mut self, sampling: &Sampling) -> Self {
+        let fields = &mut self.fields.0;
+        fields.temperature = sampling.temperature.unwrap_or(fields.temperature);
+        fields.top_k = sampling.top_k.unwrap_or(fields.top_k);
+        fields.top_p = sampling.top_p.unwrap_or(fields.top_p);
+        fields.min_p = sampling.min_p.unwrap_or(fields.min_p);
+        fields.repetition_penalty = sampling.repetition_penalty.unwrap_or(fields.repetition_penalty);
+        self
     }
 
     fields! {

@@ -34,6 +34,13 @@ fn every_source_gives_the_same_model() {
 }
 
 #[test]
+fn a_model_that_proposes_no_sampling_changes_no_request() {
+    let sampling = common::model().sampling().unwrap();
+    assert_eq!(sampling, inlay::Sampling::default());
+    let _ = inlay::Request::text("a").temperature(0.5).sampling(&sampling);
+}
+
+#[test]
 fn a_missing_file_is_not_found_and_named() {
     let error = Model::open("no/such.gguf", ModelOptions::new()).err().unwrap();
     assert_eq!(error.code(), Code::NotFound);
