@@ -15,7 +15,10 @@ namespace {
 
 constexpr int kWarps = 4;
 constexpr int kThreads = kWarps * kWarp;
-constexpr int kBlocks = 4;  // a multiprocessor: 128 registers a thread; left to itself ptxas spills
+// A multiprocessor: 128 registers a thread, or 168 for the larger tile; left to itself ptxas
+// spills.
+template <int kRows>
+constexpr int kBlocks = kRows == 16 ? 4 : 3;
 constexpr int kOutputs = 16 * kWarps;
 constexpr int kColumns = 32;  // of a stage
 constexpr int kStages = 3;    // two on their way while one is multiplied
@@ -102,7 +105,8 @@ __device__ __forceinline__ void StoreSums(const LinearArgs& args, int64_t first_
 }
 
 template <int kRows>
-__global__ void __launch_bounds__(kThreads, kBlocks) linear_bf16_kernel(const LinearArgs all) {
+__global__ void __launch_bounds__(kThreads, kBlocks<kRows>)
+    linear_bf16_kernel(const LinearArgs all) {
   Stage<kRows>* stages = DynamicShared<Stage<kRows>>();  // [kStages]
   LinearArgs args = all;
   const RowTile tile = SelectExpert(kRows, &args.rows, &args);

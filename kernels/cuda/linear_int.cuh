@@ -37,12 +37,12 @@ __device__ __forceinline__ void LoadIntActivations(const LinearBlocksArgs& args,
                                                    IntStage<Block, kOutputs, kRows>* stage) {
   constexpr int kChunks = kStageColumns / 16;
   const Activations& a = args.activations;
-  const int64_t last = a.rows - 1;  // rows behind it are computed as the last, and not stored
+  const int64_t last = a.rows - 1;  // rows behind it are computed with its scales, and not stored
   for (int i = static_cast<int>(threadIdx.x); i < kRows * kChunks; i += kThreads) {
-    const int64_t row = Smaller(first_row + i / kChunks, last);
+    const int64_t row = first_row + i / kChunks;
     const int col = i % kChunks * 16;
-    const bool inside = col < columns;
-    const int8_t* from = a.quants + row * a.cols + first_col + (inside ? col : 0);
+    const bool inside = row <= last && col < columns;  // else zeros, which no one reads memory for
+    const int8_t* from = a.quants + (inside ? row * a.cols + first_col + col : 0);
     CopyAsync16(&stage->quants[i / kChunks][col], from, inside ? 16 : 0);
   }
   for (int i = static_cast<int>(threadIdx.x); i < kRows * kStageGroups; i += kThreads) {

@@ -258,6 +258,25 @@ INSTANTIATE_TEST_SUITE_P(All, ExpertLinearTest,
                                   GetWeightFormat(std::get<1>(param_info.param)).name;
                          });
 
+TEST_P(MoeTest, ExpertsShareTheRowsEquallyWhenNothingElseIsSaid) {
+  std::mt19937 random(11);
+  const auto packed = Pack(kernels(), MakeRandomWeight(WeightFormat::kF16, 96, 32, &random));
+  const RandomActivations rows(34, 32, &random);
+  Aligned<float> results[2] = {Aligned<float>(34 * 48), Aligned<float>(34 * 48)};
+  const std::vector<int32_t> begin = {0, 17, 34};
+  for (const bool is_said : {true, false}) {
+    const ExpertOutput output = {
+        .weight = packed->weight, .outputs = 48, .out = results[is_said ? 0 : 1].data()};
+    ExpertLinearParams params = {.activations = rows.Values(0, 34),
+                                 .expert_begin = {},
+                                 .outputs = absl::MakeConstSpan(&output, 1)};
+    if (is_said) params.expert_begin = begin;
+    const absl::Status status = kernels().expert_linear(params, {});
+    ASSERT_TRUE(status.ok()) << status;
+  }
+  EXPECT_TRUE(SameBits(results[0], results[1]));
+}
+
 TEST_P(MoeTest, RefusesExpertsThatDoNotFitTheirRows) {
   std::mt19937 random(7);
   const auto packed = Pack(kernels(), MakeRandomWeight(WeightFormat::kF32, 96, 32, &random));
