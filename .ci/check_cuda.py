@@ -3,6 +3,7 @@
 
 Usage: .ci/check_cuda.py [sm_80 ...]   default: all targets. Prints a line a kernel; exits 1 on spills, errors, warnings.
 Without nvcc it says so and succeeds."""
+import concurrent.futures
 import os
 import pathlib
 import re
@@ -46,6 +47,12 @@ def read_report(text):
     return rows
 
 
+def compile_source(nvcc, code, source):
+    with tempfile.TemporaryDirectory() as folder:
+        return subprocess.run([nvcc, *FLAGS, *code, "-c", str(source), "-o", folder + "/object.o"], cwd=ROOT,
+                              capture_output=True, text=True)
+
+
 def main():
     nvcc = find_nvcc()
     if nvcc is None:
@@ -54,10 +61,10 @@ def main():
     targets = sys.argv[1:] or TARGETS
     code = [f"-gencode=arch={t.replace('sm', 'compute')},code={t}" for t in targets]
     failed = False
-    for source in sorted((ROOT / "kernels/cuda").glob("*.cu")):
-        with tempfile.TemporaryDirectory() as folder:
-            done = subprocess.run([nvcc, *FLAGS, *code, "-c", str(source), "-o", folder + "/object.o"], cwd=ROOT,
-                                  capture_output=True, text=True)
+    sources = sorted((ROOT / "kernels/cuda").glob("*.cu"))
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        results = list(pool.map(lambda source: compile_source(nvcc, code, source), sources))
+    for done in results:
         if done.returncode != 0:
             print(done.stdout + done.stderr)
             return 1

@@ -33,6 +33,11 @@ absl::Status CheckMoeCombine(const MoeCombineParams& params);
 absl::Status CheckExpertLinear(const ExpertLinearParams& params);
 absl::Status CheckCopyBlocks(const CopyBlocksParams& params);
 absl::Status CheckReorder(const ReorderParams& params);
+// The same, but for what the index arrays hold: a backend whose memory the host cannot read.
+absl::Status CheckMoeGatherShapes(const MoeGatherParams& params);
+absl::Status CheckMoeCombineShapes(const MoeCombineParams& params);
+absl::Status CheckExpertLinearShapes(const ExpertLinearParams& params);
+absl::Status CheckReorderShapes(const ReorderParams& params);
 absl::Status CheckQuantize(const QuantizeParams& params);
 absl::Status CheckSoftCap(const SoftCapParams& params);
 

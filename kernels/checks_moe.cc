@@ -50,7 +50,7 @@ absl::Status CheckMoeRoute(const MoeRouteParams& params) {
   return absl::OkStatus();
 }
 
-absl::Status CheckMoeGather(const MoeGatherParams& params) {
+absl::Status CheckMoeGatherShapes(const MoeGatherParams& params) {
   const MoeGatherParams& p = params;
   LLM_RETURN_IF_ERROR(CheckActivations("moe_gather", p.input));
   LLM_RETURN_IF_ERROR(CheckActivations("moe_gather", p.output));
@@ -62,6 +62,12 @@ absl::Status CheckMoeGather(const MoeGatherParams& params) {
       (p.output.quants != nullptr && p.input.quants == nullptr)) {
     return Invalid("moe_gather: the input lacks a form that the output wants");
   }
+  return absl::OkStatus();
+}
+
+absl::Status CheckMoeGather(const MoeGatherParams& params) {
+  const MoeGatherParams& p = params;
+  LLM_RETURN_IF_ERROR(CheckMoeGatherShapes(p));
   for (size_t i = 0; i < p.row_tokens.size(); ++i) {
     if (p.row_tokens[i] < 0 || p.row_tokens[i] >= p.input.rows) {
       return Invalid("moe_gather: row ", i, " is token ", p.row_tokens[i], " of ", p.input.rows);
@@ -70,7 +76,7 @@ absl::Status CheckMoeGather(const MoeGatherParams& params) {
   return absl::OkStatus();
 }
 
-absl::Status CheckMoeCombine(const MoeCombineParams& params) {
+absl::Status CheckMoeCombineShapes(const MoeCombineParams& params) {
   const MoeCombineParams& p = params;
   if (p.num_tokens < 0 || p.cols < 1 || p.experts_per_token < 1) {
     return Invalid("moe_combine: ", p.num_tokens, " tokens of ", p.experts_per_token, " experts, ",
@@ -80,6 +86,12 @@ absl::Status CheckMoeCombine(const MoeCombineParams& params) {
   if (p.input == nullptr || p.weights == nullptr || p.rows == nullptr || p.out == nullptr) {
     return Invalid("moe_combine: input, weights, rows or out is null");
   }
+  return absl::OkStatus();
+}
+
+absl::Status CheckMoeCombine(const MoeCombineParams& params) {
+  const MoeCombineParams& p = params;
+  LLM_RETURN_IF_ERROR(CheckMoeCombineShapes(p));
   for (int64_t i = 0; i < p.num_tokens * p.experts_per_token; ++i) {
     if (p.rows[i] < 0 || p.rows[i] >= p.num_rows) {
       return Invalid("moe_combine: choice ", i, " is row ", p.rows[i], " of ", p.num_rows);
@@ -88,16 +100,11 @@ absl::Status CheckMoeCombine(const MoeCombineParams& params) {
   return absl::OkStatus();
 }
 
-absl::Status CheckExpertLinear(const ExpertLinearParams& params) {
+absl::Status CheckExpertLinearShapes(const ExpertLinearParams& params) {
   const ExpertLinearParams& p = params;
-  const int64_t num_experts = static_cast<int64_t>(p.expert_begin.size()) - 1;
-  if (num_experts < 1 || p.expert_begin[0] != 0 || p.expert_begin.back() != p.activations.rows) {
-    return Invalid("expert_linear: expert_begin does not cover ", p.activations.rows, " rows");
-  }
-  for (int64_t e = 0; e < num_experts; ++e) {
-    if (p.expert_begin[static_cast<size_t>(e)] > p.expert_begin[static_cast<size_t>(e) + 1]) {
-      return Invalid("expert_linear: expert ", e, " ends before it begins");
-    }
+  const int64_t num_experts = NumExperts(p);
+  if (num_experts < 1 || (p.expert_begin.empty() && p.activations.rows % num_experts != 0)) {
+    return Invalid("expert_linear: ", p.activations.rows, " rows for ", num_experts, " experts");
   }
   for (const ExpertOutput& output : p.outputs) {
     if (output.outputs < 1 || output.outputs % kPackTileRows != 0 ||
@@ -115,6 +122,21 @@ absl::Status CheckExpertLinear(const ExpertLinearParams& params) {
   return absl::OkStatus();
 }
 
+absl::Status CheckExpertLinear(const ExpertLinearParams& params) {
+  const ExpertLinearParams& p = params;
+  LLM_RETURN_IF_ERROR(CheckExpertLinearShapes(p));
+  if (p.expert_begin.empty()) return absl::OkStatus();
+  if (p.expert_begin[0] != 0 || p.expert_begin.back() != p.activations.rows) {
+    return Invalid("expert_linear: expert_begin does not cover ", p.activations.rows, " rows");
+  }
+  for (size_t e = 0; e + 1 < p.expert_begin.size(); ++e) {
+    if (p.expert_begin[e] > p.expert_begin[e + 1]) {
+      return Invalid("expert_linear: expert ", e, " ends before it begins");
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckCopyBlocks(const CopyBlocksParams& params) {
   if (params.outer < 0 || params.inner < 0 || params.cols < 0) {
     return Invalid("copy_blocks: [", params.outer, ", ", params.inner, ", ", params.cols, "]");
@@ -125,13 +147,19 @@ absl::Status CheckCopyBlocks(const CopyBlocksParams& params) {
   return absl::OkStatus();
 }
 
-// The order comes out of a file: a few thousand comparisons beside a matrix product.
-absl::Status CheckReorder(const ReorderParams& params) {
+absl::Status CheckReorderShapes(const ReorderParams& params) {
   const ReorderParams& p = params;
   if (p.rows < 0 || p.cols < 1) return Invalid("reorder: [", p.rows, ", ", p.cols, "]");
   if (p.from == nullptr || p.to == nullptr || p.order == nullptr) {
     return Invalid("reorder: from, to or order is null");
   }
+  return absl::OkStatus();
+}
+
+// The order comes out of a file: a few thousand comparisons beside a matrix product.
+absl::Status CheckReorder(const ReorderParams& params) {
+  const ReorderParams& p = params;
+  LLM_RETURN_IF_ERROR(CheckReorderShapes(p));
   for (int64_t i = 0; i < p.cols; ++i) {
     if (p.order[i] >= 0 && p.order[i] < static_cast<float>(p.cols)) continue;
     return Invalid("reorder: column ", i, " comes from column ", p.order[i], " of ", p.cols);

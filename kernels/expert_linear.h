@@ -25,11 +25,15 @@ struct ExpertOutput {
 // all of its rows.
 struct ExpertLinearParams {
   Activations activations;
-  absl::Span<const int32_t> expert_begin;  // [num_experts + 1], ascending, from 0 to rows
+  // [num_experts + 1], ascending, from 0 to rows; empty: all experts have as many rows.
+  absl::Span<const int32_t> expert_begin;
   absl::Span<const ExpertOutput> outputs;
   bool round_to_bf16 = false;  // as LinearParams'
 };
 using ExpertLinearFn = absl::Status (*)(const ExpertLinearParams& params, const Stream& stream);
+
+// By expert_begin, else by the first output. 0 when neither tells.
+int64_t NumExperts(const ExpertLinearParams& params);
 
 // Of CheckExpertLinear's params, what expert `e` is to `linear`. `expert_bytes` is the packed size
 // of one expert's weight.

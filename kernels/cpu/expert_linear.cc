@@ -66,7 +66,7 @@ void RunChunk(const IsaKernels& isa, const ExpertLinearParams& params, int64_t e
 absl::Status ExpertLinear(const IsaKernels& isa, const ExpertLinearParams& params,
                           const Stream& stream) {
   LLM_RETURN_IF_ERROR(CheckExpertLinear(params));
-  const int64_t num_experts = static_cast<int64_t>(params.expert_begin.size()) - 1;
+  const int64_t num_experts = NumExperts(params);
   int64_t num_active = 0;
   for (int64_t e = 0; e < num_experts; ++e) {
     if (RowsOfExpert(params, e).rows > 0) ++num_active;

@@ -1,15 +1,15 @@
 // Attention over paged keys and values in f32: a block has a query token and up to four heads that
 // share a kv head, a warp has one of them.
 //
-// Keys come in tiles of 16 (kv_layout.h), decoded once into shared memory for the four warps. A
-// split of 512 keys gives a part: maximum, sum, weighted values; parts are merged in ascending
-// order, by the block itself or, when there are few tokens, by a second kernel over parts of
-// several blocks.
+// Keys come in tiles of 16 (attention_tile.cuh), copied as they are stored, the next ones while
+// these are added. A split of 512 keys gives a part: maximum, sum, weighted values; parts are
+// merged in ascending order, by the block itself or, when there are few tokens, by a second kernel
+// over parts of several blocks.
 #include "kernels/cuda/attention_part.cuh"
+#include "kernels/cuda/attention_tile.cuh"
 #include "kernels/cuda/device_ops.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/ptx.cuh"
-#include "kernels/cuda/small_floats.cuh"
 #include "kernels/cuda/warp_reduce.cuh"
 
 namespace llm {
@@ -23,19 +23,36 @@ constexpr int kTile = kKeyTile;
 
 // Views of the block's shared memory.
 struct Shared {
-  float* keys;     // [head_dim, kTile]
-  float* values;   // [kTile, head_dim]
-  float* queries;  // [kHeads, head_dim]
+  float* queries;    // [kHeads, head_dim]
+  std::byte* tiles;  // [stages, stage_tiles, TileBytes]
 };
 
 __device__ __forceinline__ Shared ViewShared(int head_dim) {
   float* memory = DynamicShared<float>();
-  const int tile = kTile * head_dim;
-  return {memory, memory + tile, memory + 2 * tile};
+  return {memory, reinterpret_cast<std::byte*>(memory + kHeads * head_dim)};
 }
 
-size_t SharedBytes(int head_dim) {
-  return static_cast<size_t>((2 * kTile + kHeads) * head_dim) * sizeof(float);
+// Tiles that are copied together, and how many such stages there are: two, so that one is on its
+// way while the other is read, unless the largest heads in f32 leave room for one.
+struct Pipeline {
+  int stages;
+  int stage_tiles;
+};
+
+constexpr int kStageBytes = 24 * 1024;     // 2 stages: 4 blocks a multiprocessor of sm_90
+constexpr int kMostTileBytes = 88 * 1024;  // a block of sm_89 has 99 KiB
+
+__host__ __device__ __forceinline__ Pipeline PipelineOf(const KvArgs& kv) {
+  const int tile_bytes = TileBytes(kv);
+  const int fit = kStageBytes / tile_bytes;
+  const int stage_tiles = fit < 1 ? 1 : fit < 4 ? fit : 4;
+  return {2 * stage_tiles * tile_bytes <= kMostTileBytes ? 2 : 1, stage_tiles};
+}
+
+size_t SharedBytes(const KvArgs& kv) {
+  const Pipeline pipeline = PipelineOf(kv);
+  return static_cast<size_t>(kHeads * kv.head_dim) * sizeof(float) +
+         static_cast<size_t>(pipeline.stages * pipeline.stage_tiles * TileBytes(kv));
 }
 
 // What the block works on.
@@ -80,78 +97,41 @@ __device__ __forceinline__ void LoadQuery(const AttentionArgs& args, const Query
   __syncwarp();
 }
 
-// Of dimension d of the key or value at `offset` in the block.
-__device__ __forceinline__ float ScaleOf(const KvArgs& kv, const std::byte* region, int offset,
-                                         int d, bool is_key) {
-  if (kv.scale_groups == 0) return is_key ? kv.key_scale : kv.value_scale;
-  const int group = d / (kv.head_dim / kv.scale_groups);
-  const uint16_t* scales = reinterpret_cast<const uint16_t*>(
-      region + (is_key ? kv.key_scales_offset : kv.value_scales_offset));
-  return FromF16(scales[group * kv.block_size + offset]);
-}
-
-__device__ __forceinline__ float LoadNibble(const std::byte* matrix, int64_t byte, bool high) {
-  const int packed = reinterpret_cast<const uint8_t*>(matrix)[byte];
-  return static_cast<float>((high ? packed >> 4 : packed & 0xf) - 8);
-}
-
-// Keys and values times their scales, exactly: at most 11 bits times 8.
-__device__ __forceinline__ float LoadKey(const KvArgs& kv, const std::byte* region, int offset,
-                                         int d) {
-  const int tile = offset / kTile;
-  const int key = offset % kTile;
-  const float x =
-      kv.dtype == DType::kI4
-          ? LoadNibble(region, (int64_t{tile} * (kv.head_dim / 2) + d / 2) * kTile + key,
-                       d % 2 != 0)
-          : LoadElement(kv.dtype, region, (int64_t{tile} * kv.head_dim + d) * kTile + key);
-  return x * ScaleOf(kv, region, offset, d, true);
-}
-
-__device__ __forceinline__ float LoadValue(const KvArgs& kv, const std::byte* region, int offset,
-                                           int d) {
-  const std::byte* matrix = region + kv.values_offset;
-  const int64_t first = int64_t{offset} * kv.head_dim;
-  const int in_group = d % kKvGroup;
-  const int64_t byte = (first + d - in_group) / 2 + in_group % (kKvGroup / 2);
-  const float x = kv.dtype == DType::kI4 ? LoadNibble(matrix, byte, in_group >= kKvGroup / 2)
-                                         : LoadElement(kv.dtype, matrix, first + d);
-  return x * ScaleOf(kv, region, offset, d, false);
-}
-
-// The keys and values of a tile, also those that the query does not see.
-__device__ __forceinline__ void LoadTile(const KvArgs& kv, const Query& query, int first_key,
-                                         const Shared& shared) {
-  const int head_dim = kv.head_dim;
-  const int block = query.blocks[first_key / kv.block_size];
-  const int offset = first_key % kv.block_size;
-  const std::byte* region =
-      kv.base + (int64_t{block} * kv.num_kv_heads + query.kv_head) * kv.head_bytes;
-  for (int i = static_cast<int>(threadIdx.x); i < kTile * head_dim; i += kThreads) {
-    shared.keys[i] = LoadKey(kv, region, offset + i % kTile, i / kTile);
-    shared.values[i] = LoadValue(kv, region, offset + i / head_dim, i % head_dim);
+// Copies tiles [first, first + count) of 16 keys of the sequence, also keys that the query does not
+// see.
+__device__ __forceinline__ void CopyTiles(const KvArgs& kv, const Query& query, int first,
+                                          int count, std::byte* stage) {
+  const int chunks = TileBytes(kv) / kChunkBytes;
+  for (int i = static_cast<int>(threadIdx.x); i < count * chunks; i += kThreads) {
+    const int key = (first + i / chunks) * kTile;
+    const int block = query.blocks[key / kv.block_size];
+    const std::byte* region =
+        kv.base + (int64_t{block} * kv.num_kv_heads + query.kv_head) * kv.head_bytes;
+    const int64_t from = ChunkOffset(kv, key % kv.block_size, i % chunks);
+    CopyAsync16(stage + i * kChunkBytes, region + from, kChunkBytes);
   }
 }
 
 // A lane has a key and every second dimension of it.
-__device__ __forceinline__ float Score(const AttentionArgs& args, const Shared& shared) {
-  const int head_dim = args.kv.head_dim;
-  const float* q = shared.queries + WarpIndex() * head_dim;
+template <DType kType>
+__device__ __forceinline__ float Score(const AttentionArgs& args, const float* q,
+                                       const Tile& tile) {
   const int key = Lane() % kTile;
   float sum = 0;
-  for (int d = Lane() / kTile; d < head_dim; d += kWarp / kTile) {
-    sum = fmaf(q[d], shared.keys[d * kTile + key], sum);
+#pragma unroll 4
+  for (int d = Lane() / kTile; d < args.kv.head_dim; d += kWarp / kTile) {
+    sum = fmaf(q[d], KeyOf<kType>(args.kv, tile, key, d), sum);
   }
   sum += __shfl_xor_sync(kAllLanes, sum, kTile);
   const float score = sum * args.scale;
   return args.soft_cap > 0 ? args.soft_cap * tanhf(score / args.soft_cap) : score;
 }
 
-// Adds keys [begin, end) of the tile in shared memory.
-template <int kDims>
-__device__ __forceinline__ void AddTile(const AttentionArgs& args, const Shared& shared, int begin,
-                                        int end, AttentionPart<kDims>* part) {
-  const float score = Score(args, shared);
+// Adds keys [begin, end) of the tile.
+template <DType kType, int kDims>
+__device__ __forceinline__ void AddTile(const AttentionArgs& args, const float* q, const Tile& tile,
+                                        int begin, int end, AttentionPart<kDims>* part) {
+  const float score = Score<kType>(args, q, tile);
   const int key = Lane() % kTile;
   const bool visible = key >= begin && key < end;
   const float max = fmaxf(part->max, WarpMax(visible ? score : MinusInfinity()));
@@ -161,14 +141,47 @@ __device__ __forceinline__ void AddTile(const AttentionArgs& args, const Shared&
   part->max = max;
 #pragma unroll
   for (int j = 0; j < kDims; ++j) part->values[j] *= correction;
-  const int head_dim = args.kv.head_dim;
   for (int k = begin; k < end; ++k) {
     const float w = __shfl_sync(kAllLanes, weight, k);
 #pragma unroll
     for (int j = 0; j < kDims; ++j) {
       const int d = j * kWarp + Lane();
-      if (d < head_dim) part->values[j] = fmaf(w, shared.values[k * head_dim + d], part->values[j]);
+      if (d < args.kv.head_dim) {
+        part->values[j] = fmaf(w, ValueOf<kType>(args.kv, tile, k, d), part->values[j]);
+      }
     }
+  }
+}
+
+// The keys [first, end) that lie in tiles [tile, tile + count).
+template <DType kType, int kDims>
+__device__ __forceinline__ void AddTiles(const AttentionArgs& args, const float* q,
+                                         const std::byte* stage, int tile, int count, int first,
+                                         int end, AttentionPart<kDims>* part) {
+  for (int i = 0; i < count; ++i) {
+    const int key = (tile + i) * kTile;
+    AddTile<kType>(args, q, ViewTile(args.kv, stage + i * TileBytes(args.kv)), max(first - key, 0),
+                   min(end - key, kTile), part);
+  }
+}
+
+template <int kDims>
+__device__ __forceinline__ void AddStage(const AttentionArgs& args, const float* q,
+                                         const std::byte* stage, int tile, int count, int first,
+                                         int end, AttentionPart<kDims>* part) {
+  switch (args.kv.dtype) {
+    case DType::kF32:
+      return AddTiles<DType::kF32>(args, q, stage, tile, count, first, end, part);
+    case DType::kF16:
+      return AddTiles<DType::kF16>(args, q, stage, tile, count, first, end, part);
+    case DType::kBF16:
+      return AddTiles<DType::kBF16>(args, q, stage, tile, count, first, end, part);
+    case DType::kF8E4M3:
+      return AddTiles<DType::kF8E4M3>(args, q, stage, tile, count, first, end, part);
+    case DType::kI4:
+      return AddTiles<DType::kI4>(args, q, stage, tile, count, first, end, part);
+    default:
+      return AddTiles<DType::kI8>(args, q, stage, tile, count, first, end, part);
   }
 }
 
@@ -178,15 +191,31 @@ __device__ __forceinline__ AttentionPart<kDims> AttendSplit(const AttentionArgs&
                                                             const Shared& shared, int split) {
   AttentionPart<kDims> part;
   ClearPart(&part);
+  const Pipeline pipeline = PipelineOf(args.kv);
+  const int stage_bytes = pipeline.stage_tiles * TileBytes(args.kv);
   const int first = max(query.first_key, split * kSplit);
   const int end = min(query.end_key, (split + 1) * kSplit);
-  for (int tile = first / kTile * kTile; tile < end; tile += kTile) {
-    __syncthreads();  // all warps are through with the tile before
-    LoadTile(args.kv, query, tile, shared);
-    __syncthreads();
+  const int end_tile = (end + kTile - 1) / kTile;
+  const auto count = [&](int tile) { return min(pipeline.stage_tiles, end_tile - tile); };
+  __syncthreads();  // all warps are through with the split before
+  int tile = first / kTile;
+  CopyTiles(args.kv, query, tile, count(tile), shared.tiles);
+  for (int stage = 0; tile < end_tile; tile += pipeline.stage_tiles) {
+    CommitCopies();
+    WaitCopies<0>();
+    __syncthreads();  // the stage has come in whole, the other one has been read
+    const std::byte* tiles = shared.tiles + stage * stage_bytes;
+    const int next = tile + pipeline.stage_tiles;
+    if (pipeline.stages == 2) stage = 1 - stage;
+    const bool ahead = pipeline.stages == 2 && next < end_tile;
+    if (ahead) CopyTiles(args.kv, query, next, count(next), shared.tiles + stage * stage_bytes);
     if (query.head >= 0) {
-      AddTile(args, shared, max(first - tile, 0), min(end - tile, kTile), &part);
+      AddStage(args, shared.queries + WarpIndex() * args.kv.head_dim, tiles, tile, count(tile),
+               first, end, &part);
     }
+    if (ahead || next >= end_tile) continue;
+    __syncthreads();  // the one stage there is has been read
+    CopyTiles(args.kv, query, next, count(next), shared.tiles);
   }
   return part;
 }
@@ -240,7 +269,7 @@ cudaError_t LaunchDims(const AttentionArgs& args, cudaStream_t stream) {
   const int group = args.num_heads / args.kv.num_kv_heads;
   const int units = args.kv.num_kv_heads * ((group + kHeads - 1) / kHeads);
   const dim3 grid(static_cast<unsigned>(args.num_tokens), static_cast<unsigned>(units));
-  const size_t shared_bytes = SharedBytes(args.kv.head_dim);
+  const size_t shared_bytes = SharedBytes(args.kv);
   if (args.partials == nullptr) {
     return Launch(attention_kernel<kDims>, {grid, dim3(kThreads), shared_bytes}, stream, args);
   }

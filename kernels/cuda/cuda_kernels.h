@@ -1,8 +1,10 @@
 // The CUDA backend's launchers: check arguments, copy the small arrays, start the kernels.
 //
 // Params are those of the other backends with these terms: plain pointers are device memory; spans,
-// and attention's block_table, are host memory that stays as it is until the step's work is done.
-// Weights are the file's blocks (device_formats.h: not IQ1 to IQ3), 16-byte aligned. Results are
+// and attention's block_table, are host memory that stays as it is until the step's work is done;
+// but what moe_route writes stays on the device: moe_gather's row_tokens and expert_linear's
+// expert_begin are device memory, and moe_route's word (as moe_combine's rows) that they are right.
+// Weights are the file's blocks, 16-byte aligned. Results are
 // there when the stream has come so far.
 #pragma once
 
@@ -32,6 +34,11 @@ absl::Status RowStats(const RowStatsParams& params, const CudaStream& stream);
 absl::Status SoftCap(const SoftCapParams& params, const CudaStream& stream);
 absl::Status Quantize(const QuantizeParams& params, const CudaStream& stream);
 absl::Status CopyBlocks(const CopyBlocksParams& params, const CudaStream& stream);
+absl::Status Reorder(const ReorderParams& params, const CudaStream& stream);
+absl::Status MoeRoute(const MoeRouteParams& params, const CudaStream& stream);
+absl::Status MoeGather(const MoeGatherParams& params, const CudaStream& stream);
+absl::Status MoeCombine(const MoeCombineParams& params, const CudaStream& stream);
+absl::Status ExpertLinear(const ExpertLinearParams& params, const CudaStream& stream);
 
 }  // namespace cuda
 }  // namespace llm

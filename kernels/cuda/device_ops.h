@@ -104,6 +104,13 @@ struct RopeKvWriteArgs {
 };
 cudaError_t LaunchRopeKvWrite(const RopeKvWriteArgs& args, cudaStream_t stream);
 
+// Which rows meet which weight: `count` weights of [outputs, cols] that lie weight_bytes apart.
+struct ExpertRows {
+  const int32_t* begin = nullptr;  // [count + 1]; null: all have as many rows
+  int count = 1;
+  int64_t weight_bytes = 0;
+};
+
 struct LinearArgs {
   const float* activations;  // [rows, cols]
   int64_t rows;
@@ -115,6 +122,7 @@ struct LinearArgs {
   const float* bias;
   float* out;  // row stride out_stride
   int64_t out_stride;
+  ExpertRows experts;
 };
 // Any shape, in f32.
 cudaError_t LaunchLinearF32(const LinearArgs& args, cudaStream_t stream);
@@ -129,15 +137,21 @@ enum class BlockFormat : int32_t {
 };
 
 struct LinearBlocksArgs {
-  Activations activations;  // quants are read where there are some
+  Activations activations;
   const std::byte* weight;  // [outputs, cols] in file blocks
   int64_t outputs;
   const float* bias;
   float* out;  // row stride out_stride
   int64_t out_stride;
+  ExpertRows experts;
 };
+// Reads activations.values, in f32, on tensor cores all the same.
 cudaError_t LaunchLinearBlocks(BlockFormat format, const LinearBlocksArgs& args,
                                cudaStream_t stream);
+// The same for plain kF16 or kBF16. REQUIRES: cols % 32 == 0.
+cudaError_t LaunchLinearRuns(DType dtype, const LinearBlocksArgs& args, cudaStream_t stream);
+// Reads activations.quants, on tensor cores. REQUIRES: the format's weights are integers.
+cudaError_t LaunchLinearInt(BlockFormat format, const LinearBlocksArgs& args, cudaStream_t stream);
 // Of EmbedArgs, dtype is not read.
 cudaError_t LaunchEmbedBlocks(BlockFormat format, const EmbedArgs& args, cudaStream_t stream);
 

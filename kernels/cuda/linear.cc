@@ -11,38 +11,64 @@ namespace llm::cuda {
 namespace {
 
 constexpr int64_t kChunkColumns = 8;  // 16 bytes of bf16: what the tensor cores' kernel copies
+constexpr int64_t kRunColumns = 32;   // of plain elements that stand for a block
 
 absl::Status NoKernel(const char* op, WeightFormat format) {
   return absl::UnimplementedError(
       absl::StrCat(op, ": CUDA has no kernel for weights of ", GetWeightFormat(format).name));
 }
 
-absl::Status LinearOfElements(const LinearParams& params, const LinearOutput& output, DType type,
+// One weight for all rows, or one for each expert's.
+struct Output {
+  LinearOutput linear;  // of one expert
+  ExpertRows experts;
+};
+
+LinearBlocksArgs BlocksArgs(const LinearParams& params, const Output& output) {
+  const LinearOutput& linear = output.linear;
+  return {params.activations, linear.weight.data, linear.weight.rows, linear.bias,
+          linear.out,         linear.out_stride,  output.experts};
+}
+
+absl::Status LinearOfElements(const LinearParams& params, const Output& output, DType type,
                               cudaStream_t stream) {
   const Activations& a = params.activations;
+  const bool round_to_bf16 = params.round_to_bf16 && type == DType::kBF16;
+  if (!round_to_bf16 && type != DType::kF32 && a.cols % kRunColumns == 0) {
+    return CudaStatus("linear", LaunchLinearRuns(type, BlocksArgs(params, output), stream));
+  }
   LinearArgs args = {};
   args.activations = a.values;
   args.rows = a.rows;
   args.cols = a.cols;
-  args.weight = output.weight.data;
+  args.weight = output.linear.weight.data;
   args.dtype = type;
-  args.round_to_bf16 = params.round_to_bf16 && type == DType::kBF16;
-  args.outputs = output.weight.rows;
-  args.bias = output.bias;
-  args.out = output.out;
-  args.out_stride = output.out_stride;
-  const bool tensor_cores = args.round_to_bf16 && a.cols % kChunkColumns == 0;
+  args.round_to_bf16 = round_to_bf16;
+  args.outputs = output.linear.weight.rows;
+  args.bias = output.linear.bias;
+  args.out = output.linear.out;
+  args.out_stride = output.linear.out_stride;
+  args.experts = output.experts;
+  const bool tensor_cores = round_to_bf16 && a.cols % kChunkColumns == 0;
   return CudaStatus("linear",
                     tensor_cores ? LaunchLinearBF16(args, stream) : LaunchLinearF32(args, stream));
 }
 
-absl::Status LinearOfBlocks(const LinearParams& params, const LinearOutput& output,
-                            cudaStream_t stream) {
-  const std::optional<BlockFormat> format = BlockFormatOf(output.weight.format);
-  if (!format) return NoKernel("linear", output.weight.format);
-  const LinearBlocksArgs args = {params.activations, output.weight.data, output.weight.rows,
-                                 output.bias,        output.out,         output.out_stride};
-  return CudaStatus("linear", LaunchLinearBlocks(*format, args, stream));
+absl::Status LinearOfBlocks(const LinearParams& params, const Output& output, cudaStream_t stream) {
+  const WeightFormat weight_format = output.linear.weight.format;
+  const std::optional<BlockFormat> format = BlockFormatOf(weight_format);
+  if (!format) return NoKernel("linear", weight_format);
+  const LinearBlocksArgs args = BlocksArgs(params, output);
+  const bool quants = args.activations.quants != nullptr && ReadsQuants(weight_format);
+  return CudaStatus("linear", quants ? LaunchLinearInt(*format, args, stream)
+                                     : LaunchLinearBlocks(*format, args, stream));
+}
+
+absl::Status RunOutput(const LinearParams& params, const Output& output, cudaStream_t stream) {
+  if (params.activations.rows == 0 || output.linear.weight.rows == 0) return absl::OkStatus();
+  const std::optional<DType> type = ElementType(output.linear.weight.format);
+  return type ? LinearOfElements(params, output, *type, stream)
+              : LinearOfBlocks(params, output, stream);
 }
 
 }  // namespace
@@ -50,10 +76,24 @@ absl::Status LinearOfBlocks(const LinearParams& params, const LinearOutput& outp
 absl::Status Linear(const LinearParams& params, const CudaStream& stream) {
   LLM_RETURN_IF_ERROR(CheckLinear(params));
   for (const LinearOutput& output : params.outputs) {
-    if (params.activations.rows == 0 || output.weight.rows == 0) continue;
-    const std::optional<DType> type = ElementType(output.weight.format);
-    LLM_RETURN_IF_ERROR(type ? LinearOfElements(params, output, *type, stream.stream)
-                             : LinearOfBlocks(params, output, stream.stream));
+    LLM_RETURN_IF_ERROR(RunOutput(params, {output, {}}, stream.stream));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ExpertLinear(const ExpertLinearParams& params, const CudaStream& stream) {
+  LLM_RETURN_IF_ERROR(CheckExpertLinearShapes(params));
+  const LinearParams linear = {
+      .activations = params.activations, .outputs = {}, .round_to_bf16 = params.round_to_bf16};
+  for (const ExpertOutput& output : params.outputs) {
+    Output one;
+    one.linear = {output.weight, output.bias, output.out, output.outputs};
+    one.linear.weight.rows = output.outputs;
+    one.experts.begin = params.expert_begin.empty() ? nullptr : params.expert_begin.data();
+    one.experts.count = static_cast<int>(NumExperts(params));
+    one.experts.weight_bytes =
+        output.outputs * RowBytes(GetWeightFormat(output.weight.format), output.weight.cols);
+    LLM_RETURN_IF_ERROR(RunOutput(linear, one, stream.stream));
   }
   return absl::OkStatus();
 }

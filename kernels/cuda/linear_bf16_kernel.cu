@@ -6,6 +6,7 @@
 #include "kernels/cuda/device_ops.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/ptx.cuh"
+#include "kernels/cuda/row_tile.cuh"
 #include "kernels/cuda/small_floats.cuh"
 #include "kernels/cuda/warp_reduce.cuh"
 
@@ -101,10 +102,13 @@ __device__ __forceinline__ void StoreSums(const LinearArgs& args, int64_t first_
 }
 
 template <int kRows>
-__global__ void __launch_bounds__(kThreads, kBlocks) linear_bf16_kernel(const LinearArgs args) {
+__global__ void __launch_bounds__(kThreads, kBlocks) linear_bf16_kernel(const LinearArgs all) {
   Stage<kRows>* stages = DynamicShared<Stage<kRows>>();  // [kStages]
+  LinearArgs args = all;
+  const RowTile tile = SelectExpert(kRows, &args.rows, &args);
+  if (tile.expert < 0) return;
   const int64_t first_output = static_cast<int64_t>(blockIdx.x) * kOutputs;
-  const int64_t first_row = static_cast<int64_t>(blockIdx.y) * kRows;
+  const int64_t first_row = tile.first_row;
   const int64_t num_steps = (args.cols + kColumns - 1) / kColumns;
   for (int64_t step = 0; step < kStages - 1; ++step) {
     if (step < num_steps) {
@@ -131,7 +135,7 @@ template <int kRows>
 cudaError_t LaunchRows(const LinearArgs& args, cudaStream_t stream) {
   return Launch(linear_bf16_kernel<kRows>,
                 {dim3(static_cast<unsigned>((args.outputs + kOutputs - 1) / kOutputs),
-                      static_cast<unsigned>((args.rows + kRows - 1) / kRows)),
+                      NumRowTiles(args.experts, args.rows, kRows)),
                  dim3(kThreads), kStages * sizeof(Stage<kRows>)},
                 stream, args);
 }
@@ -139,7 +143,8 @@ cudaError_t LaunchRows(const LinearArgs& args, cudaStream_t stream) {
 }  // namespace
 
 cudaError_t LaunchLinearBF16(const LinearArgs& args, cudaStream_t stream) {
-  return args.rows <= 16 ? LaunchRows<16>(args, stream) : LaunchRows<64>(args, stream);
+  return args.rows <= 16 * args.experts.count ? LaunchRows<16>(args, stream)
+                                              : LaunchRows<64>(args, stream);
 }
 
 }  // namespace llm

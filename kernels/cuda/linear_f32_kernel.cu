@@ -6,6 +6,7 @@
 #include "kernels/cuda/device_ops.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/ptx.cuh"
+#include "kernels/cuda/row_tile.cuh"
 #include "kernels/cuda/small_floats.cuh"
 #include "kernels/cuda/warp_reduce.cuh"
 
@@ -44,10 +45,13 @@ __device__ __forceinline__ void LoadTiles(const LinearArgs& args, int64_t first_
   }
 }
 
-__global__ void __launch_bounds__(kThreads, kBlocks) linear_f32_kernel(const LinearArgs args) {
+__global__ void __launch_bounds__(kThreads, kBlocks) linear_f32_kernel(const LinearArgs all) {
   Tiles* tiles = DynamicShared<Tiles>();
+  LinearArgs args = all;
+  const RowTile tile = SelectExpert(kRows, &args.rows, &args);
+  if (tile.expert < 0) return;
   const int64_t first_output = static_cast<int64_t>(blockIdx.x) * kOutputs;
-  const int64_t first_row = static_cast<int64_t>(blockIdx.y) * kRows;
+  const int64_t first_row = tile.first_row;
   const int output = static_cast<int>(threadIdx.x) % kOutputs;
   const int row = static_cast<int>(threadIdx.x) / kOutputs * kThreadRows;
   float sums[kThreadRows] = {};
@@ -79,7 +83,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks) linear_f32_kernel(const Lin
 cudaError_t LaunchLinearF32(const LinearArgs& args, cudaStream_t stream) {
   return Launch(linear_f32_kernel,
                 {dim3(static_cast<unsigned>((args.outputs + kOutputs - 1) / kOutputs),
-                      static_cast<unsigned>((args.rows + kRows - 1) / kRows)),
+                      NumRowTiles(args.experts, args.rows, kRows)),
                  dim3(kThreads), sizeof(Tiles)},
                 stream, args);
 }

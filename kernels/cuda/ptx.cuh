@@ -31,6 +31,14 @@ __device__ __forceinline__ void CopyAsync16(void* shared, const void* global, in
                : "memory");
 }
 
+// The same of 4 bytes, through the first-level cache.
+__device__ __forceinline__ void CopyAsync4(void* shared, const void* global) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;"
+               :
+               : "r"(SharedAddress(shared)), "l"(global)
+               : "memory");
+}
+
 // Closes the group of the copies since the last call.
 __device__ __forceinline__ void CommitCopies() {
   asm volatile("cp.async.commit_group;" : : : "memory");
@@ -76,6 +84,24 @@ __device__ __forceinline__ void MmaBF16(float (&d)[4], const uint32_t (&a)[4],
       "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+// d += a b exactly, with a [16, 32] by rows, b [32, 8] by columns, of signed bytes.
+__device__ __forceinline__ void MmaS8(int (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+// With a [16, 16] and b [16, 8]: the first half of the registers above.
+__device__ __forceinline__ void MmaS8(int (&d)[4], const uint32_t (&a)[2], uint32_t b) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 "
+      "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(b));
 }
 
 }  // namespace llm

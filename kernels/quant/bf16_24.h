@@ -13,11 +13,11 @@ struct BF16_24 {
   uint16_t values[16];  // bf16: two for each four columns
   uint8_t masks[4];     // bit j of byte i: column 8 i + j has a value
 
-  int Mask(int four) const { return masks[four / 2] >> (four % 2 * 4) & 0xf; }
+  constexpr int Mask(int four) const { return masks[four / 2] >> (four % 2 * 4) & 0xf; }
 
   // Any mask decodes: the first column takes the first value, the last one the second, those
   // between them the one that their neighbour at the end leaves over.
-  void Decode(float* dst) const {
+  constexpr void Decode(float* dst) const {
     for (int four = 0; four < kBlockSize / 4; ++four, dst += 4) {
       const float first = BF16ToF32(values[2 * four]);
       const float second = BF16ToF32(values[2 * four + 1]);

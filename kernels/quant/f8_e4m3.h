@@ -14,7 +14,7 @@ struct F8_E4M3 {
   uint8_t codes[64];
 
   // weight = code * scale
-  void Decode(float* dst) const {
+  constexpr void Decode(float* dst) const {
     for (int i = 0; i < kBlockSize; ++i) dst[i] = E4M3Weight(codes[i]) * scale;
   }
 };

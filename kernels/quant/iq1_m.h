@@ -18,20 +18,24 @@ struct IQ1_M {
   // the f16 scale of all, its low ones first.
   uint8_t scales[8];
 
-  int Nibble(int eight) const { return (points_high[eight / 2] >> (eight % 2 * 4)) & 0xf; }
-  uint32_t Point(int eight) const {
+  constexpr int Nibble(int eight) const {
+    return (points_high[eight / 2] >> (eight % 2 * 4)) & 0xf;
+  }
+  constexpr uint32_t Point(int eight) const {
     return static_cast<uint32_t>(points[eight] | (Nibble(eight) & 7) << 8);
   }
-  bool Down(int eight) const { return (Nibble(eight) & 8) != 0; }
-  const void* GroupShort(int group) const { return &points_high[2 * group]; }
-  int ScaleWord(int i) const { return scales[2 * i] | scales[2 * i + 1] << 8; }
-  int GroupScale(int group) const { return (ScaleWord(group / 4) >> (group % 4 * 3)) & 7; }
-  uint16_t Scale() const {  // f16
+  constexpr bool Down(int eight) const { return (Nibble(eight) & 8) != 0; }
+  constexpr const void* GroupShort(int group) const { return &points_high[2 * group]; }
+  constexpr int ScaleWord(int i) const { return scales[2 * i] | scales[2 * i + 1] << 8; }
+  constexpr int GroupScale(int group) const {
+    return (ScaleWord(group / 4) >> (group % 4 * 3)) & 7;
+  }
+  constexpr uint16_t Scale() const {  // f16
     int scale = 0;
     for (int i = 0; i < 4; ++i) scale |= (ScaleWord(i) >> 12) << (4 * i);
     return static_cast<uint16_t>(scale);
   }
-  void SetScale(uint16_t scale) {
+  constexpr void SetScale(uint16_t scale) {
     for (int i = 0; i < 4; ++i) {
       const int high = (scale >> (4 * i)) & 0xf;
       scales[2 * i + 1] = static_cast<uint8_t>((scales[2 * i + 1] & 0xf) | high << 4);
@@ -39,7 +43,7 @@ struct IQ1_M {
   }
 
   // weight = (scale * (2 * group scale + 1)) * (point - 1 +- 1/8)
-  void Decode(float* dst) const {
+  LLM_DEVICE_FUNCTION void Decode(float* dst) const {
     const float scale_f32 = F16ToF32(Scale());
     for (int i = 0; i < kBlockSize; ++i) {
       const float group = scale_f32 * static_cast<float>(2 * GroupScale(i / 16) + 1);

@@ -16,16 +16,16 @@ struct IQ1_S {
   // A group of 32 each: four times the top 3 bits of an index, 3 bits of scale, 1 bit: move down.
   uint16_t shorts[8];
 
-  uint32_t Point(int eight) const {
+  constexpr uint32_t Point(int eight) const {
     const int high = (shorts[eight / 4] >> (eight % 4 * 3)) & 7;
     return static_cast<uint32_t>(points[eight] | high << 8);
   }
-  bool Down(int eight) const { return shorts[eight / 4] >> 15 != 0; }
-  const void* GroupShort(int group) const { return &shorts[group]; }
-  int GroupScale(int group) const { return (shorts[group] >> 12) & 7; }
+  constexpr bool Down(int eight) const { return shorts[eight / 4] >> 15 != 0; }
+  constexpr const void* GroupShort(int group) const { return &shorts[group]; }
+  constexpr int GroupScale(int group) const { return (shorts[group] >> 12) & 7; }
 
   // weight = (scale * (2 * group scale + 1)) * (point - 1 +- 1/8)
-  void Decode(float* dst) const {
+  LLM_DEVICE_FUNCTION void Decode(float* dst) const {
     const float scale_f32 = F16ToF32(scale);
     for (int i = 0; i < kBlockSize; ++i) {
       const float group = scale_f32 * static_cast<float>(2 * GroupScale(i / 32) + 1);

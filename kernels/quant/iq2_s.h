@@ -17,15 +17,17 @@ struct IQ2_S {
   uint8_t points_high[8];   // bits 2p and 2p + 1 of byte g: the top bits of point 4g + p
   uint8_t group_scales[8];  // of 16 elements: even groups in the low nibbles
 
-  uint32_t Point(int eight) const {
+  constexpr uint32_t Point(int eight) const {
     const int high = (points_high[eight / 4] >> (eight % 4 * 2)) & 3;
     return static_cast<uint32_t>(points[eight] | high << 8);
   }
-  int Signs(int eight) const { return signs[eight]; }
-  int GroupScale(int group) const { return (group_scales[group / 2] >> (group % 2 * 4)) & 0xf; }
+  constexpr int Signs(int eight) const { return signs[eight]; }
+  constexpr int GroupScale(int group) const {
+    return (group_scales[group / 2] >> (group % 2 * 4)) & 0xf;
+  }
 
   // weight = (scale * (group scale + 0.5) / 4) * magnitude, with its sign
-  void Decode(float* dst) const {
+  LLM_DEVICE_FUNCTION void Decode(float* dst) const {
     const float scale_f32 = F16ToF32(scale);
     for (int i = 0; i < kBlockSize; ++i) {
       const float group = scale_f32 * (0.5f + static_cast<float>(GroupScale(i / 16))) * 0.25f;

@@ -15,12 +15,14 @@ struct IQ2_XS {
   uint16_t points[32];      // of 8 elements: index in the low 9 bits, then seven signs
   uint8_t group_scales[8];  // of 16 elements: even groups in the low nibbles
 
-  uint32_t Point(int eight) const { return points[eight] & 0x1ff; }
-  int Signs(int eight) const { return EightSigns(points[eight] >> 9); }
-  int GroupScale(int group) const { return (group_scales[group / 2] >> (group % 2 * 4)) & 0xf; }
+  constexpr uint32_t Point(int eight) const { return points[eight] & 0x1ff; }
+  constexpr int Signs(int eight) const { return EightSigns(points[eight] >> 9); }
+  constexpr int GroupScale(int group) const {
+    return (group_scales[group / 2] >> (group % 2 * 4)) & 0xf;
+  }
 
   // weight = (scale * (group scale + 0.5) / 4) * magnitude, with its sign
-  void Decode(float* dst) const {
+  LLM_DEVICE_FUNCTION void Decode(float* dst) const {
     const float scale_f32 = F16ToF32(scale);
     for (int i = 0; i < kBlockSize; ++i) {
       const float group = scale_f32 * (0.5f + static_cast<float>(GroupScale(i / 16))) * 0.25f;

@@ -17,15 +17,15 @@ struct IQ2_XXS {
     uint16_t signs_low, signs_high;  // 32 bits: four times seven signs, then the group's scale
   } groups[8];
 
-  uint32_t Point(int eight) const { return groups[eight / 4].points[eight % 4]; }
-  uint32_t Word(int group) const {
+  constexpr uint32_t Point(int eight) const { return groups[eight / 4].points[eight % 4]; }
+  constexpr uint32_t Word(int group) const {
     return groups[group].signs_low | uint32_t{groups[group].signs_high} << 16;
   }
-  int Signs(int eight) const { return EightSigns(Word(eight / 4) >> (eight % 4 * 7)); }
-  int GroupScale(int group) const { return static_cast<int>(Word(group) >> 28); }
+  constexpr int Signs(int eight) const { return EightSigns(Word(eight / 4) >> (eight % 4 * 7)); }
+  constexpr int GroupScale(int group) const { return static_cast<int>(Word(group) >> 28); }
 
   // weight = (scale * (group scale + 0.5) / 4) * magnitude, with its sign
-  void Decode(float* dst) const {
+  LLM_DEVICE_FUNCTION void Decode(float* dst) const {
     const float scale_f32 = F16ToF32(scale);
     for (int i = 0; i < kBlockSize; ++i) {
       const float group = scale_f32 * (0.5f + static_cast<float>(GroupScale(i / 32))) * 0.25f;

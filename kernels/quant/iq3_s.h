@@ -17,15 +17,17 @@ struct IQ3_S {
   uint8_t signs[32];        // bit i % 8 of byte i / 8: element i is negative
   uint8_t group_scales[4];  // of 32 elements: even groups in the low nibbles
 
-  uint32_t Point(int four) const {
+  constexpr uint32_t Point(int four) const {
     const int high = (points_high[four / 8] >> (four % 8)) & 1;
     return static_cast<uint32_t>(points[four] | high << 8);
   }
-  int Signs(int eight) const { return signs[eight]; }
-  int GroupScale(int group) const { return (group_scales[group / 2] >> (group % 2 * 4)) & 0xf; }
+  constexpr int Signs(int eight) const { return signs[eight]; }
+  constexpr int GroupScale(int group) const {
+    return (group_scales[group / 2] >> (group % 2 * 4)) & 0xf;
+  }
 
   // weight = (scale * (2 * group scale + 1)) * magnitude, with its sign
-  void Decode(float* dst) const {
+  LLM_DEVICE_FUNCTION void Decode(float* dst) const {
     const float scale_f32 = F16ToF32(scale);
     for (int i = 0; i < kBlockSize; ++i) {
       const float group = scale_f32 * static_cast<float>(2 * GroupScale(i / 32) + 1);

@@ -17,13 +17,15 @@ struct IQ3_XXS {
     uint16_t low, high;
   } words[8];
 
-  uint32_t Point(int four) const { return points[four]; }
-  uint32_t WordOf(int group) const { return words[group].low | uint32_t{words[group].high} << 16; }
-  int Signs(int eight) const { return EightSigns(WordOf(eight / 4) >> (eight % 4 * 7)); }
-  int GroupScale(int group) const { return static_cast<int>(WordOf(group) >> 28); }
+  constexpr uint32_t Point(int four) const { return points[four]; }
+  constexpr uint32_t WordOf(int group) const {
+    return words[group].low | uint32_t{words[group].high} << 16;
+  }
+  constexpr int Signs(int eight) const { return EightSigns(WordOf(eight / 4) >> (eight % 4 * 7)); }
+  constexpr int GroupScale(int group) const { return static_cast<int>(WordOf(group) >> 28); }
 
   // weight = (scale * (group scale + 0.5) / 2) * magnitude, with its sign
-  void Decode(float* dst) const {
+  LLM_DEVICE_FUNCTION void Decode(float* dst) const {
     const float scale_f32 = F16ToF32(scale);
     for (int i = 0; i < kBlockSize; ++i) {
       const float group = scale_f32 * (0.5f + static_cast<float>(GroupScale(i / 32))) * 0.5f;

@@ -14,7 +14,7 @@ struct MXFP8 {
   uint8_t exponent;  // the scale is 2^(exponent - 127), but 0 for an exponent of 0
   uint8_t codes[32];
 
-  void Decode(float* dst) const {
+  constexpr void Decode(float* dst) const {
     const float scale = std::bit_cast<float>(uint32_t{exponent} << 23);
     for (int i = 0; i < kBlockSize; ++i) dst[i] = E4M3Weight(codes[i]) * scale;
   }

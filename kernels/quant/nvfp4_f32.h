@@ -12,11 +12,11 @@ struct NVFP4_F32 {
   float scale;  // multiplies those of the groups
   NVFP4 block;
 
-  int Quant(int i) const { return block.Quant(i); }
-  int ScaleCode(int group) const { return block.ScaleCode(group); }
+  constexpr int Quant(int i) const { return block.Quant(i); }
+  constexpr int ScaleCode(int group) const { return block.ScaleCode(group); }
 
   // weight = (group scale / 2 * scale) * kE2m1Doubled[quant]
-  void Decode(float* dst) const {
+  constexpr void Decode(float* dst) const {
     for (int i = 0; i < kBlockSize; ++i) {
       const float half = F16ToF32(static_cast<uint16_t>(ScaleCode(i / 16) << 7)) * 128.0f;
       dst[i] = half * scale * static_cast<float>(kE2m1Doubled[Quant(i)]);

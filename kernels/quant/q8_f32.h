@@ -11,10 +11,10 @@ struct Q8_F32 {
   float scale;
   int8_t quants[64];
 
-  int Quant(int i) const { return quants[i] + 128; }
+  constexpr int Quant(int i) const { return quants[i] + 128; }
 
   // weight = quant * scale
-  void Decode(float* dst) const {
+  constexpr void Decode(float* dst) const {
     for (int i = 0; i < kBlockSize; ++i) dst[i] = static_cast<float>(quants[i]) * scale;
   }
 };

@@ -57,7 +57,7 @@ absl::Status ReferenceMoeCombine(const MoeCombineParams& params, const Stream& s
 
 absl::Status ReferenceExpertLinear(const ExpertLinearParams& params, const Stream& stream) {
   LLM_RETURN_IF_ERROR(CheckExpertLinear(params));
-  const int64_t num_experts = static_cast<int64_t>(params.expert_begin.size()) - 1;
+  const int64_t num_experts = NumExperts(params);
   for (const ExpertOutput& output : params.outputs) {
     LLM_ASSIGN_OR_RETURN(
         const size_t expert_bytes,

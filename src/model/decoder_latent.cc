@@ -33,16 +33,12 @@ absl::Status Decoder::Copy(const Block& from, const Block& to, int64_t outer, in
 absl::Status Decoder::PerHead(const ExpertWeight& heads, float* in, int64_t inputs, int64_t outputs,
                               int64_t rows, const char* op) {
   const LatentWorkspace& ws = workspace_.latent;
-  for (int64_t head = 0; head <= config_.num_heads; ++head) {
-    ws.begin[head] = static_cast<int32_t>(head * rows);
-  }
   Activations activations;
   activations.values = in;
   activations.rows = config_.num_heads * rows;
   activations.cols = inputs;
   const ExpertOutput output[] = {ToHeads(heads, outputs, ws.heads_out)};
-  const absl::Span<const int32_t> begin(ws.begin, static_cast<size_t>(config_.num_heads) + 1);
-  return kernels_.expert_linear(ExpertsOf(activations, begin, output), Op(op));
+  return kernels_.expert_linear(ExpertsOf(activations, {}, output), Op(op));
 }
 
 absl::Status Decoder::LatentQkv(size_t layer, int64_t rows) {

@@ -36,7 +36,6 @@ LatentWorkspace LayOutLatent(const ModelConfig& config, const DecoderShape& shap
   workspace.queries = arena->Take<float>(head_rows * (latent.key_dim + config.rope_dim));
   workspace.heads_in = arena->Take<float>(head_rows * std::max(latent.key_dim, latent.rank));
   workspace.heads_out = arena->Take<float>(head_rows * std::max(latent.rank, latent.value_dim));
-  workspace.begin = arena->Take<int32_t>(config.num_heads + 1);
   workspace.values = TakeActivations(arena, tokens, int64_t{config.num_heads} * latent.value_dim,
                                      shape.float_activations);
   return workspace;

@@ -53,7 +53,6 @@ struct LatentWorkspace {
   float* queries = nullptr;    // [max_tokens, num_heads, key_dim + rope_dim]
   float* heads_in = nullptr;   // [num_heads, max_tokens, the larger of key_dim and rank]
   float* heads_out = nullptr;  // [num_heads, max_tokens, the larger of rank and value_dim]
-  int32_t* begin = nullptr;    // [num_heads + 1]
   Activations values;          // [max_tokens, num_heads * value_dim]
 };
 

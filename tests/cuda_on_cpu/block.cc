@@ -25,6 +25,7 @@ struct PendingCopy {
   std::byte* destination;
   const std::byte* source;
   int bytes;
+  int size;
 };
 
 enum class Wait { kNothing, kWarp, kBlock, kExited };
@@ -199,10 +200,11 @@ bool IsShared(const void* address) {
 }
 
 void FinishCopy(const PendingCopy& copy) {
-  std::memset(copy.destination, 0, 16);
+  std::memset(copy.destination, 0, static_cast<size_t>(copy.size));
   std::memcpy(copy.destination, copy.source, static_cast<size_t>(copy.bytes));
   const std::string fault = g_grid->shadow.EndCopy(
-      Now(*g_grid->current), static_cast<size_t>(copy.destination - g_grid->shared_begin), 16);
+      Now(*g_grid->current), static_cast<size_t>(copy.destination - g_grid->shared_begin),
+      static_cast<size_t>(copy.size));
   if (!fault.empty()) Fault(fault);
 }
 
@@ -332,24 +334,28 @@ void CheckAccess(const void* address, size_t bytes, bool is_write) {
                                                            : " bytes of the host's memory"));
 }
 
-void CopyAsync(void* shared, const void* source, int bytes) {
-  if (bytes < 0 || bytes > 16) Fault(absl::StrCat("cp.async of ", bytes, " bytes"));
+void CopyAsync(void* shared, const void* source, int bytes, int size) {
+  if (bytes < 0 || bytes > size) Fault(absl::StrCat("cp.async of ", bytes, " bytes"));
   if (!IsShared(shared)) Fault("cp.async to what is not shared memory");
-  if (reinterpret_cast<uintptr_t>(shared) % 16 != 0 ||
-      (bytes > 0 && reinterpret_cast<uintptr_t>(source) % 16 != 0)) {
-    Fault("cp.async with an address that is not a multiple of 16");
+  const auto alignment = static_cast<uintptr_t>(size);
+  if (reinterpret_cast<uintptr_t>(shared) % alignment != 0 ||
+      (bytes > 0 && reinterpret_cast<uintptr_t>(source) % alignment != 0)) {
+    Fault(absl::StrCat("cp.async with an address that is not a multiple of ", size));
   }
   auto* destination = static_cast<std::byte*>(shared);
   const auto begin = static_cast<size_t>(destination - g_grid->shared_begin);
-  if (begin + 16 > g_grid->shape->shared_bytes) Fault("cp.async beyond the end of shared memory");
+  const auto whole = static_cast<size_t>(size);
+  if (begin + whole > g_grid->shape->shared_bytes) {
+    Fault("cp.async beyond the end of shared memory");
+  }
   if (bytes > 0 && !DeviceMemory::Get().Contains(source, static_cast<size_t>(bytes))) {
     Fault("cp.async from outside of every allocation");
   }
-  const std::string fault = g_grid->shadow.BeginCopy(Now(*g_grid->current), begin, 16);
+  const std::string fault = g_grid->shadow.BeginCopy(Now(*g_grid->current), begin, whole);
   if (!fault.empty()) Fault(fault);
-  std::memset(destination, 0xff, 16);
+  std::memset(destination, 0xff, whole);
   g_grid->current->open_copies.push_back(
-      {destination, static_cast<const std::byte*>(source), bytes});
+      {destination, static_cast<const std::byte*>(source), bytes, size});
 }
 
 void CommitCopies() {

@@ -58,9 +58,10 @@ void SyncWarp(uint32_t mask);
 // bytes that nothing has written. Memory on the stack of a fiber is the thread's own.
 void CheckAccess(const void* address, size_t bytes, bool is_write);
 
-// cp.async: 16 bytes of which `bytes` come from `source`, the others are zero. Nothing arrives
-// before the group that Commit closed is waited for; until then the destination must not be read.
-void CopyAsync(void* shared, const void* source, int bytes);
+// cp.async: `size` bytes (4 or 16) of which `bytes` come from `source`, the others are zero.
+// Nothing arrives before the group that Commit closed is waited for; until then the destination
+// must not be read.
+void CopyAsync(void* shared, const void* source, int bytes, int size);
 void CommitCopies();
 void WaitCopies(int groups_in_flight);
 

@@ -143,6 +143,75 @@ absl::Status Quantize(const QuantizeParams& params, const Stream& /*stream*/) {
   return copies.Finish(cuda::Quantize({copies.InOut(params.activations)}, copies.stream()));
 }
 
+absl::Status Reorder(const ReorderParams& params, const Stream& /*stream*/) {
+  LLM_RETURN_IF_ERROR(CheckReorder(params));
+  DeviceCopies copies;
+  ReorderParams p = params;
+  p.from = copies.In(params.from, Size(params.rows, params.cols));
+  p.order = copies.In(params.order, Size(params.cols));
+  p.to = copies.InOut(params.to, Size(params.rows, params.cols));
+  return copies.Finish(cuda::Reorder(p, copies.stream()));
+}
+
+absl::Status MoeRoute(const MoeRouteParams& params, const Stream& /*stream*/) {
+  LLM_RETURN_IF_ERROR(CheckMoeRoute(params));
+  DeviceCopies copies;
+  MoeRouteParams p = params;
+  const int64_t experts = params.rule.num_experts;
+  const size_t rows = Size(params.num_tokens, params.rule.experts_per_token);
+  p.logits = copies.In(params.logits, Size(params.num_tokens, experts));
+  p.selection_bias = copies.In(params.selection_bias, Size(experts));
+  p.weights = copies.InOut(params.weights, rows);
+  p.rows = copies.InOut(params.rows, rows);
+  p.row_tokens = copies.InOut(params.row_tokens, rows);
+  p.expert_begin = copies.InOut(params.expert_begin, Size(experts + 1));
+  return copies.Finish(cuda::MoeRoute(p, copies.stream()));
+}
+
+absl::Span<const int32_t> Ids(absl::Span<const int32_t> ids, DeviceCopies* copies) {
+  return {copies->In(ids.data(), ids.size()), ids.size()};
+}
+
+absl::Status MoeGather(const MoeGatherParams& params, const Stream& /*stream*/) {
+  LLM_RETURN_IF_ERROR(CheckMoeGather(params));
+  DeviceCopies copies;
+  MoeGatherParams p = params;
+  p.input = copies.InOut(params.input);
+  p.row_tokens = Ids(params.row_tokens, &copies);
+  p.output = copies.InOut(params.output);
+  return copies.Finish(cuda::MoeGather(p, copies.stream()));
+}
+
+absl::Status MoeCombine(const MoeCombineParams& params, const Stream& /*stream*/) {
+  LLM_RETURN_IF_ERROR(CheckMoeCombine(params));
+  DeviceCopies copies;
+  MoeCombineParams p = params;
+  const size_t choices = Size(params.num_tokens, params.experts_per_token);
+  const size_t size = Size(params.num_tokens, params.cols);
+  p.input = copies.In(params.input, Size(params.num_rows, params.cols));
+  p.weights = copies.In(params.weights, choices);
+  p.rows = copies.In(params.rows, choices);
+  p.shared = copies.In(params.shared, size);
+  p.out = copies.InOut(params.out, size);
+  return copies.Finish(cuda::MoeCombine(p, copies.stream()));
+}
+
+absl::Status ExpertLinear(const ExpertLinearParams& params, const Stream& /*stream*/) {
+  LLM_RETURN_IF_ERROR(CheckExpertLinear(params));
+  DeviceCopies copies;
+  ExpertLinearParams p = params;
+  p.activations = copies.InOut(params.activations);
+  p.expert_begin = Ids(params.expert_begin, &copies);
+  std::vector<ExpertOutput> outputs(params.outputs.begin(), params.outputs.end());
+  for (ExpertOutput& output : outputs) {
+    LLM_ASSIGN_OR_RETURN(output.weight, Weight(output.weight, &copies));
+    output.bias = copies.In(output.bias, Size(output.weight.rows));
+    output.out = copies.InOut(output.out, Size(p.activations.rows, output.outputs));
+  }
+  p.outputs = outputs;
+  return copies.Finish(cuda::ExpertLinear(p, copies.stream()));
+}
+
 absl::Status CopyBlocks(const CopyBlocksParams& params, const Stream& /*stream*/) {
   LLM_RETURN_IF_ERROR(CheckCopyBlocks(params));
   DeviceCopies copies;
@@ -176,11 +245,11 @@ const KernelTable& CudaOnCpuKernels() {
       .soft_cap = SoftCap,
       .quantize = Quantize,
       .copy_blocks = CopyBlocks,
-      .reorder = ReferenceReorder,
-      .moe_route = ReferenceMoeRoute,
-      .moe_gather = ReferenceMoeGather,
-      .moe_combine = ReferenceMoeCombine,
-      .expert_linear = ReferenceExpertLinear,
+      .reorder = Reorder,
+      .moe_route = MoeRoute,
+      .moe_gather = MoeGather,
+      .moe_combine = MoeCombine,
+      .expert_linear = ExpertLinear,
   };
   return kTable;
 }

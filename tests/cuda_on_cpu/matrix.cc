@@ -101,6 +101,38 @@ void ResolveMma(void* const* operands, uint32_t /*mask*/) {
   }
 }
 
+struct MmaS8Operand {
+  int depth;
+  int* d;
+  const uint32_t* a;
+  const uint32_t* b;
+};
+
+int ByteOf(uint32_t packed, int i) { return static_cast<int8_t>(packed >> (8 * i) & 0xff); }
+
+// Lane 4 group + t has k of 4 t to 4 t + 3, and 16 more in the second half of its registers: a's in
+// rows group and group + 8, b's in column group.
+void ResolveMmaS8(void* const* operands, uint32_t /*mask*/) {
+  const auto operand = [&](int group, int t) {
+    return static_cast<const MmaS8Operand*>(operands[4 * group + t]);
+  };
+  for (int lane = 0; lane < kWarpSize; ++lane) {
+    const auto* own = static_cast<const MmaS8Operand*>(operands[lane]);
+    for (int i = 0; i < 4; ++i) {
+      const int row_half = i / 2;
+      const int column = lane % 4 * 2 + i % 2;
+      uint32_t sum = static_cast<uint32_t>(own->d[i]);
+      for (int k = 0; k < own->depth; ++k) {
+        const int t = k % 16 / 4;
+        const uint32_t a = operand(lane / 4, t)->a[k / 16 * 2 + row_half];
+        const uint32_t b = operand(column, t)->b[k / 16];
+        sum += static_cast<uint32_t>(ByteOf(a, k % 4) * ByteOf(b, k % 4));
+      }
+      own->d[i] = static_cast<int>(sum);
+    }
+  }
+}
+
 }  // namespace
 
 void LoadMatrix(int count, bool transpose, const void* row, uint32_t* registers) {
@@ -118,6 +150,12 @@ void set_mma_order(MmaOrder order) { g_order = order; }
 void Mma(MmaType type, float* d, const uint32_t* a, const uint32_t* b) {
   MmaOperand operand = {type, d, a, b};
   WarpCollective(type == MmaType::kF16 ? "mma.f16" : "mma.bf16", kAllLanes, ResolveMma, &operand);
+}
+
+void MmaS8(int depth, int* d, const uint32_t* a, const uint32_t* b) {
+  MmaS8Operand operand = {depth, d, a, b};
+  WarpCollective(depth == 32 ? "mma.m16n8k32.s8" : "mma.m16n8k16.s8", kAllLanes, ResolveMmaS8,
+                 &operand);
 }
 
 }  // namespace llm::cuda_on_cpu

@@ -35,7 +35,31 @@ __global__ void matrix_kernel(const MatrixArgs args) {
   for (int i = 0; i < 4; ++i) args.d[lane * 4 + i] = d[i];
 }
 
+// Fragments as the PTX ISA lays them out ("Matrix Fragments for mma.m16n8k32").
+__global__ void byte_matrix_kernel(const ByteMatrixArgs args) {
+  const int lane = Lane();
+  const int words = args.depth / 4;
+  const uint32_t* low = args.a + lane / 4 * words + lane % 4;
+  const uint32_t* high = low + 8 * words;
+  const uint32_t* column = args.b + lane / 4 * words + lane % 4;
+  int d[4];
+  for (int i = 0; i < 4; ++i) d[i] = args.d[lane * 4 + i];
+  if (args.depth == 32) {
+    const uint32_t a[4] = {low[0], high[0], low[4], high[4]};
+    const uint32_t b[2] = {column[0], column[4]};
+    MmaS8(d, a, b);
+  } else {
+    const uint32_t a[2] = {low[0], high[0]};
+    MmaS8(d, a, column[0]);
+  }
+  for (int i = 0; i < 4; ++i) args.d[lane * 4 + i] = d[i];
+}
+
 }  // namespace
+
+cudaError_t LaunchByteMatrix(const ByteMatrixArgs& args, cudaStream_t stream) {
+  return Launch(byte_matrix_kernel, {dim3(1), dim3(kWarp)}, stream, args);
+}
 
 cudaError_t LaunchMatrix(const MatrixArgs& args, bool bf16, cudaStream_t stream) {
   return Launch(bf16 ? matrix_kernel<true> : matrix_kernel<false>,

@@ -15,4 +15,12 @@ struct MatrixArgs {
 };
 cudaError_t LaunchMatrix(const MatrixArgs& args, bool bf16, cudaStream_t stream);
 
+struct ByteMatrixArgs {
+  const uint32_t* a;  // [16, depth], four bytes each
+  const uint32_t* b;  // [8, depth]: by columns
+  int depth;          // bytes: 16 or 32
+  int* d;             // [32, 4]: of each lane; added to
+};
+cudaError_t LaunchByteMatrix(const ByteMatrixArgs& args, cudaStream_t stream);
+
 }  // namespace llm

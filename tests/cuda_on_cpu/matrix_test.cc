@@ -1,5 +1,7 @@
 // ldmatrix and mma.m16n8k16 hold their elements where the PTX ISA says ("Matrix fragments for
-// mma.m16n8k16 with floating point type").
+// mma.m16n8k16 with floating point type"), and products of bytes are exact.
+#include <cstring>
+#include <limits>
 #include <random>
 
 #include "src/tensor/float_convert.h"
@@ -105,6 +107,40 @@ TEST_F(MatrixTest, MultipliesAndAdds) {
           EXPECT_EQ(result.d[lane * 4 + i], expected) << "lane " << lane << " element " << i;
         }
       }
+    }
+  }
+}
+
+// Extreme bytes too; d as above. Sums wrap around where they do not fit.
+TEST_F(MatrixTest, MultipliesBytesExactly) {
+  std::mt19937 random(5);
+  for (const size_t depth : {16, 32}) {
+    std::vector<int8_t> a(16 * depth), b(8 * depth);
+    for (int8_t& x : a) x = static_cast<int8_t>(random());
+    for (int8_t& x : b) x = static_cast<int8_t>(random());
+    std::fill_n(a.begin(), depth, int8_t{-128});
+    std::fill_n(b.begin(), depth, int8_t{-128});
+    std::vector<int32_t> c(128);
+    for (int32_t& x : c) x = static_cast<int32_t>(random() % 1000);
+    c[0] = std::numeric_limits<int32_t>::max();
+    const auto words = [](const std::vector<int8_t>& bytes) {
+      std::vector<uint32_t> result(bytes.size() / 4);
+      std::memcpy(result.data(), bytes.data(), bytes.size());
+      return result;
+    };
+    const DeviceArray<uint32_t> device_a(words(a));
+    const DeviceArray<uint32_t> device_b(words(b));
+    const DeviceArray<int32_t> d(c);
+    ExpectNoFault(LaunchByteMatrix(
+        {device_a.get(), device_b.get(), static_cast<int>(depth), d.get()}, nullptr));
+    const std::vector<int32_t> actual = d.Read(128);
+    for (size_t i = 0; i < 128; ++i) {
+      const size_t row = i / 16 + (i % 4 >= 2 ? 8 : 0);
+      const size_t column = 2 * (i / 4 % 4) + i % 2;
+      int64_t expected = c[i];
+      for (size_t k = 0; k < depth; ++k) expected += a[row * depth + k] * b[column * depth + k];
+      EXPECT_EQ(actual[i], static_cast<int32_t>(static_cast<uint32_t>(expected)))
+          << "depth " << depth << " element " << i;
     }
   }
 }

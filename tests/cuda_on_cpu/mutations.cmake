@@ -1,8 +1,8 @@
-# inlay_mutation(name FILE file FROM text TO text TESTS lib FILTER filter FINDS regex): builds the tests in the object
-# library `lib` with `text` of kernels/cuda/`file`, or of `src/...`, replaced. The ctest test passes when they print what
-# `regex` matches.
+# inlay_mutation(name FILE file [SOURCE file] FROM text TO text TESTS lib FILTER filter FINDS regex): builds the tests in
+# the object library `lib` with `text` of kernels/cuda/`file`, or of `src/...`, replaced. The ctest test passes when they
+# print what `regex` matches. Of a header, SOURCE is the file that includes it.
 function(inlay_mutation name)
-  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "FILE;FROM;TO;TESTS;FILTER;FINDS" "")
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "FILE;SOURCE;FROM;TO;TESTS;FILTER;FINDS" "")
   set(source ${CMAKE_SOURCE_DIR}/kernels/cuda/${ARG_FILE})
   if(ARG_FILE MATCHES "^src/")
     set(source ${CMAKE_SOURCE_DIR}/${ARG_FILE})
@@ -15,12 +15,20 @@ function(inlay_mutation name)
   endif()
   get_filename_component(extension ${ARG_FILE} EXT)
   set(copy ${CMAKE_CURRENT_BINARY_DIR}/mutations/${name}${extension})
+  set(compiled ${copy})
+  if(ARG_SOURCE)
+    set(copy ${CMAKE_CURRENT_BINARY_DIR}/mutations/${name}/kernels/cuda/${ARG_FILE})
+    set(compiled ${CMAKE_SOURCE_DIR}/kernels/cuda/${ARG_SOURCE})
+  endif()
   file(CONFIGURE OUTPUT ${copy} CONTENT "${mutated}" @ONLY)
-  if(extension STREQUAL ".cu")
-    inlay_device_sources(${copy})
+  if(compiled MATCHES "[.]cu$")
+    inlay_device_sources(${compiled})
   endif()
   # The file's own object in the library is left out: its functions are there already.
-  add_executable(mutation_${name} ${copy} $<TARGET_OBJECTS:${ARG_TESTS}>)
+  add_executable(mutation_${name} ${compiled} $<TARGET_OBJECTS:${ARG_TESTS}>)
+  if(ARG_SOURCE)
+    target_include_directories(mutation_${name} BEFORE PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/mutations/${name})
+  endif()
   target_link_libraries(mutation_${name} PRIVATE ${ARG_TESTS} GTest::gtest_main)
   add_test(NAME CudaMutationIsFound.${name} COMMAND mutation_${name} --gtest_filter=${ARG_FILTER})
   set_tests_properties(CudaMutationIsFound.${name} PROPERTIES PASS_REGULAR_EXPRESSION "${ARG_FINDS}" TIMEOUT 120)

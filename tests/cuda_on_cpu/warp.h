@@ -40,4 +40,7 @@ enum class MmaOrder { kAscending, kPairs };
 void set_mma_order(MmaOrder order);
 void Mma(MmaType type, float* d, const uint32_t* a, const uint32_t* b);
 
+// mma.sync.aligned.m16n8k<depth>.row.col.s32.s8.s8.s32, depth 16 or 32. Sums wrap around.
+void MmaS8(int depth, int* d, const uint32_t* a, const uint32_t* b);
+
 }  // namespace llm::cuda_on_cpu

@@ -104,6 +104,18 @@ inline int min(int a, int b) { return b < a ? b : a; }
 inline int max(int a, int b) { return a < b ? b : a; }
 inline unsigned __float_as_uint(float x) { return std::bit_cast<unsigned>(x); }
 inline float __uint_as_float(unsigned x) { return std::bit_cast<float>(x); }
+// Nibble i of the selector names a byte of y:x; its top bit asks for eight copies of the byte's.
+inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
+  const uint64_t bytes = x | static_cast<uint64_t>(y) << 32;
+  unsigned result = 0;
+  for (int i = 0; i < 4; ++i) {
+    const unsigned name = selector >> (4 * i) & 0xf;
+    unsigned byte = static_cast<unsigned>(bytes >> (8 * (name & 7))) & 0xff;
+    if ((name & 8) != 0) byte = (byte & 0x80) != 0 ? 0xff : 0;
+    result |= byte << (8 * i);
+  }
+  return result;
+}
 inline int __popc(unsigned x) { return std::popcount(x); }
 inline int __ffs(int x) { return x == 0 ? 0 : std::countr_zero(static_cast<unsigned>(x)) + 1; }
 inline int __clz(int x) { return std::countl_zero(static_cast<unsigned>(x)); }

@@ -11,7 +11,10 @@ T* DynamicShared() {
 }
 
 inline void CopyAsync16(void* shared, const void* global, int bytes) {
-  cuda_on_cpu::CopyAsync(shared, global, bytes);
+  cuda_on_cpu::CopyAsync(shared, global, bytes, 16);
+}
+inline void CopyAsync4(void* shared, const void* global) {
+  cuda_on_cpu::CopyAsync(shared, global, 4, 4);
 }
 inline void CommitCopies() { cuda_on_cpu::CommitCopies(); }
 template <int kInFlight>
@@ -31,6 +34,13 @@ inline void MmaF16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]
 }
 inline void MmaBF16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
   cuda_on_cpu::Mma(cuda_on_cpu::MmaType::kBF16, d, a, b);
+}
+
+inline void MmaS8(int (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  cuda_on_cpu::MmaS8(32, d, a, b);
+}
+inline void MmaS8(int (&d)[4], const uint32_t (&a)[2], uint32_t b) {
+  cuda_on_cpu::MmaS8(16, d, a, &b);
 }
 
 }  // namespace llm

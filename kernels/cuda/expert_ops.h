@@ -1,0 +1,58 @@
+// What the launchers of experts' ops hand to their kernels; terms as in device_ops.h.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "kernels/activations.h"
+
+namespace llm {
+
+struct MoeRouteArgs {
+  const float* logits;          // [tokens, num_experts]
+  const float* selection_bias;  // [num_experts] or null
+  int64_t num_tokens;
+  int num_experts;
+  int experts_per_token;
+  bool sigmoid;  // scores; else softmax
+  int num_groups;
+  int groups_per_token;
+  bool normalize;
+  float scale;
+  float* weights;         // [tokens, experts_per_token]
+  int32_t* rows;          // [tokens, experts_per_token]
+  int32_t* row_tokens;    // [tokens * experts_per_token]
+  int32_t* expert_begin;  // [num_experts + 1]
+};
+cudaError_t LaunchMoeRoute(const MoeRouteArgs& args, cudaStream_t stream);
+
+struct MoeGatherArgs {
+  Activations input;
+  const int32_t* row_tokens;  // [output.rows]
+  Activations output;
+};
+cudaError_t LaunchMoeGather(const MoeGatherArgs& args, cudaStream_t stream);
+
+struct MoeCombineArgs {
+  const float* input;
+  const float* weights;
+  const int32_t* rows;
+  int experts_per_token;
+  const float* shared;
+  float* out;
+  int64_t num_tokens;
+  int64_t cols;
+};
+cudaError_t LaunchMoeCombine(const MoeCombineArgs& args, cudaStream_t stream);
+
+struct ReorderArgs {
+  const float* from;
+  const float* order;
+  float* to;
+  int64_t rows;
+  int64_t cols;
+};
+cudaError_t LaunchReorder(const ReorderArgs& args, cudaStream_t stream);
+
+}  // namespace llm

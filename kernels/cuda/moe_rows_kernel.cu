@@ -1,0 +1,75 @@
+// Rows of experts gathered and combined, columns put in order.
+#include "kernels/cuda/expert_ops.h"
+#include "kernels/cuda/launch.cuh"
+
+namespace llm {
+namespace {
+
+constexpr int kThreads = 256;
+
+unsigned Blocks(int64_t count) { return static_cast<unsigned>((count + kThreads - 1) / kThreads); }
+
+__device__ __forceinline__ int64_t Element() {
+  return static_cast<int64_t>(blockIdx.y) * kThreads + static_cast<int64_t>(threadIdx.x);
+}
+
+// A block a row.
+template <typename T>
+__device__ __forceinline__ void CopyRow(const T* from, int64_t from_row, T* to, int64_t to_row,
+                                        int64_t size) {
+  for (int64_t i = static_cast<int64_t>(threadIdx.x); i < size; i += kThreads) {
+    to[to_row * size + i] = from[from_row * size + i];
+  }
+}
+
+__global__ void __launch_bounds__(kThreads) moe_gather_kernel(const MoeGatherArgs args) {
+  const int64_t row = static_cast<int64_t>(blockIdx.x);
+  const int64_t token = args.row_tokens[row];
+  const Activations& in = args.input;
+  const Activations& out = args.output;
+  if (out.values != nullptr) CopyRow<float>(in.values, token, out.values, row, in.cols);
+  if (out.quants == nullptr) return;
+  CopyRow<uint32_t>(reinterpret_cast<const uint32_t*>(in.quants), token,
+                    reinterpret_cast<uint32_t*>(out.quants), row, in.cols / 4);
+  CopyRow<float>(in.scales, token, out.scales, row, in.cols / kActivationGroup);
+  CopyRow<int16_t>(in.sums, token, out.sums, row, in.cols / kActivationSumGroup);
+}
+
+__global__ void __launch_bounds__(kThreads) moe_combine_kernel(const MoeCombineArgs args) {
+  const int64_t token = static_cast<int64_t>(blockIdx.x);
+  const int64_t col = Element();
+  if (col >= args.cols) return;
+  float sum = 0;
+  for (int64_t j = token * args.experts_per_token; j < (token + 1) * args.experts_per_token; ++j) {
+    sum = fmaf(args.weights[j], args.input[args.rows[j] * args.cols + col], sum);
+  }
+  const int64_t at = token * args.cols + col;
+  args.out[at] = args.shared != nullptr ? sum + args.shared[at] : sum;
+}
+
+__global__ void __launch_bounds__(kThreads) reorder_kernel(const ReorderArgs args) {
+  const int64_t row = static_cast<int64_t>(blockIdx.x);
+  const int64_t col = Element();
+  if (col >= args.cols) return;
+  args.to[row * args.cols + col] =
+      args.from[row * args.cols + static_cast<int64_t>(args.order[col])];
+}
+
+}  // namespace
+
+cudaError_t LaunchMoeGather(const MoeGatherArgs& args, cudaStream_t stream) {
+  return Launch(moe_gather_kernel, {dim3(static_cast<unsigned>(args.output.rows)), dim3(kThreads)},
+                stream, args);
+}
+
+cudaError_t LaunchMoeCombine(const MoeCombineArgs& args, cudaStream_t stream) {
+  const dim3 grid(static_cast<unsigned>(args.num_tokens), Blocks(args.cols));
+  return Launch(moe_combine_kernel, {grid, dim3(kThreads)}, stream, args);
+}
+
+cudaError_t LaunchReorder(const ReorderArgs& args, cudaStream_t stream) {
+  const dim3 grid(static_cast<unsigned>(args.rows), Blocks(args.cols));
+  return Launch(reorder_kernel, {grid, dim3(kThreads)}, stream, args);
+}
+
+}  // namespace llm
