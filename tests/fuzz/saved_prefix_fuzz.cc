@@ -2,6 +2,7 @@
 //
 // The first byte says what becomes of the rest. Even: that is the file. Odd: sizes and checksums
 // are made to fit, so that the checks behind them are reached.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -27,21 +28,20 @@ KvIdentity Identity() {
 }
 
 // Behind the tokens lie blocks of 24 bytes with their checksums, where they are of that size.
-std::string Complete(std::string bytes) {
+void Complete(std::string* bytes) {
   SavedPrefixHeader header;
-  if (bytes.size() < sizeof(header)) return bytes;
-  std::memcpy(&header, bytes.data(), sizeof(header));
+  if (bytes->size() < sizeof(header)) return;
+  std::memcpy(&header, bytes->data(), sizeof(header));
   header.num_tokens %= static_cast<uint32_t>(kMaxTokens) + 8u;
   header.num_groups %= 4;
   const size_t groups = header.num_groups * sizeof(SavedPrefixGroup);
   const size_t tokens = (header.num_tokens * sizeof(int32_t) + 7) / 8 * 8;
-  bytes.resize(std::max(bytes.size(), sizeof(header) + groups + tokens));
-  header.file_bytes = bytes.size();
+  bytes->resize(std::max(bytes->size(), sizeof(header) + groups + tokens));
+  header.file_bytes = bytes->size();
   header.checksum = 0;
-  std::memcpy(bytes.data(), &header, sizeof(header));
-  header.checksum = Checksum(bytes.data(), sizeof(header) + groups + tokens);
-  std::memcpy(bytes.data(), &header, sizeof(header));
-  return bytes;
+  std::memcpy(bytes->data(), &header, sizeof(header));
+  header.checksum = Checksum(bytes->data(), sizeof(header) + groups + tokens);
+  std::memcpy(bytes->data(), &header, sizeof(header));
 }
 
 std::string Walk(const std::string& bytes) {
@@ -69,7 +69,8 @@ std::string Walk(const std::string& bytes) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   std::string bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
-  const std::string fault = llm::Walk(data[0] % 2 == 0 ? bytes : llm::Complete(std::move(bytes)));
+  if (data[0] % 2 == 1) llm::Complete(&bytes);
+  const std::string fault = llm::Walk(bytes);
   if (!fault.empty()) {
     std::fprintf(stderr, "saved_prefix_fuzz: %s\n", fault.c_str());
     std::abort();
