@@ -206,6 +206,7 @@ JsonValue JsonValue::first() const {
 }
 
 JsonValue JsonValue::next() const {
+  if (!exists()) return {};
   const uint32_t end = document_->nodes_[index_].end;
   if (end >= parent_end_) return {};
   return JsonValue(document_, end + (member_ ? 1 : 0), parent_end_, member_);

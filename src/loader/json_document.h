@@ -43,7 +43,8 @@ class JsonValue {
   // Of an object; of none when this is no object.
   JsonValue Find(absl::string_view key) const;
 
-  // Children one after the other: for (auto v = array.first(); v.exists(); v = v.next()).
+  // Children one after the other: for (auto v = array.first(); v.exists(); v = v.next()). Of none
+  // there is none.
   JsonValue first() const;
   JsonValue next() const;
   absl::string_view key() const;  // "" for what is no member of an object

@@ -83,7 +83,8 @@ NameShape ShapeOf(absl::string_view name) {
     const bool plain = word.size() <= 6 && absl::SimpleAtoi(word, &number) &&
                        word == absl::StrCat(number) && number >= 0;
     if (plain) shape.numbers.push_back(number);
-    absl::StrAppend(&shape.text, plain ? "{}" : word);
+    // A name that spells the place of a number has none there.
+    absl::StrAppend(&shape.text, plain ? "{}" : word == "{}" ? "?" : word);
   }
   return shape;
 }

@@ -99,6 +99,15 @@ TEST(DirectoryModelTest, RefusesKeysAndTensorsThatItDoesNotKnow) {
   EXPECT_THAT(Error(hub), HasSubstr("tensor model.layers.0.self_attn.gate.weight"));
 }
 
+TEST(DirectoryModelTest, ANameThatSpellsThePlaceOfANumberHasNone) {
+  HubDirectory hub;
+  hub.header["model.layers.{}.input_layernorm.weight"] =
+      hub.header["model.layers.0.input_layernorm.weight"];
+  hub.header.erase("model.layers.0.input_layernorm.weight");
+  hub.Save();
+  EXPECT_THAT(Error(hub), HasSubstr("not known to llama"));
+}
+
 TEST(DirectoryModelTest, SpeaksOfTheDirectorysNamesBesideItsOwn) {
   HubDirectory hub;
   hub.config["num_attention_heads"] = 5000;
