@@ -845,9 +845,9 @@ LLM_API llm_status llm_prefix_unpin(llm_engine* engine, llm_pin_id id);
 
 /* Computes the prefix where it is not cached, as llm_prefix_pin does and with its errors, and
  * writes the keys and values of its whole blocks to a file, which appears at `path` whole or not at
- * all. They are held and copied, a slice between two steps, so that nobody else waits for them, into
- * memory that max_memory_bytes counts. The file tells who reads it what the prefix says: keep it as
- * you would keep the text. */
+ * all. They are held and copied, a slice between two steps, so that nobody else waits for them,
+ * into memory that max_memory_bytes counts. The file tells who reads it what the prefix says: keep
+ * it as you would keep the text. */
 LLM_API llm_status llm_prefix_save(llm_engine* engine, const llm_prefix* prefix, const char* path,
                                    size_t path_size);
 /* Makes a saved prefix findable as if it had just been computed, for requests of that salt (NULL:
