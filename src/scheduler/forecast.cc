@@ -21,8 +21,8 @@ double Chunks(double tokens, double chunk_tokens) { return std::ceil(tokens / ch
 // What a new request finds: the decodes that each step holds, the prefills that go ahead of it or
 // beside it, and who runs or waits before it.
 struct SchedulerImpl::Backlog {
-  StepWork decodes;       // of a step
-  int64_t target_ns = 0;  // the tightest token gap among them; 0: none
+  StepWork decodes;    // of a step
+  int64_t aim_ns = 0;  // of the tightest token gap among them; 0: none
   struct Prefill {
     int32_t begin = 0;
     int32_t length = 0;
@@ -54,9 +54,9 @@ SchedulerImpl::Backlog SchedulerImpl::BacklogAhead(const Request* request, int64
       continue;
     }
     backlog.decodes = backlog.decodes + windows_.Chunk(begin, 1);
-    const int64_t target_ns = sequence->request.token_gap_target_ns;
-    if (target_ns == 0) continue;
-    if (backlog.target_ns == 0 || target_ns < backlog.target_ns) backlog.target_ns = target_ns;
+    const int64_t aim_ns = GapAimNs(*sequence);
+    if (aim_ns == 0) continue;
+    if (backlog.aim_ns == 0 || aim_ns < backlog.aim_ns) backlog.aim_ns = aim_ns;
   }
   for (const Sequence* sequence : waiting_) {
     if (request != nullptr && !GoesBefore(*sequence, *request, alone_ns)) break;
@@ -74,8 +74,8 @@ double SchedulerImpl::ForecastChunk(const ForecastQuery& query, const Backlog& b
                                     const StepWork& own) const {
   const double most = std::max(1.0, query.max_step_tokens - backlog.decodes.decode_rows);
   int64_t bound_ns = query.step_ns;
-  if (backlog.target_ns != 0 && (bound_ns == 0 || backlog.target_ns < bound_ns)) {
-    bound_ns = backlog.target_ns;
+  if (backlog.aim_ns != 0 && (bound_ns == 0 || backlog.aim_ns < bound_ns)) {
+    bound_ns = backlog.aim_ns;
   }
   StepWork prefill = backlog.all_prefills + own;
   if (bound_ns == 0 || prefill.prefill_tokens == 0) return most;
@@ -83,7 +83,7 @@ double SchedulerImpl::ForecastChunk(const ForecastQuery& query, const Backlog& b
   const double token_ns =
       (query.cost.PredictNs(prefill) - query.cost.fixed) / prefill.prefill_tokens;
   const double left_ns = static_cast<double>(bound_ns) - query.cost.PredictNs(backlog.decodes);
-  const double least = backlog.target_ns != 0 ? kLeastUnderTarget : kLeastTokens;
+  const double least = backlog.aim_ns != 0 ? kLeastUnderTarget : kLeastTokens;
   if (token_ns <= 0) return most;
   return std::clamp(left_ns / token_ns, std::min(least, most), most);
 }

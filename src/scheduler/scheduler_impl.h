@@ -12,6 +12,9 @@
 
 namespace llm {
 
+// What a step may take for the token gap that the sequence tolerates; 0: it names none.
+int64_t GapAimNs(const Sequence& sequence);
+
 class SchedulerImpl : public Scheduler {
  public:
   explicit SchedulerImpl(const SchedulerOptions& options);

@@ -4,6 +4,14 @@
 #include "src/scheduler/scheduler_impl.h"
 
 namespace llm {
+
+int64_t GapAimNs(const Sequence& sequence) {
+  constexpr double kAim = 0.9;  // some steps take longer than any term foresees
+  const int64_t target_ns = sequence.request.token_gap_target_ns;
+  if (target_ns == 0) return 0;
+  return std::max<int64_t>(1, static_cast<int64_t>(kAim * static_cast<double>(target_ns)));
+}
+
 namespace {
 
 // Beyond so many times the longest prefill that the model knows, it is not believed.
@@ -20,9 +28,9 @@ TimeBound BoundOf(const StepLimit& limit, const StepPlan& plan) {
   if (limit.cost == nullptr) return bound;
   bound.ns = limit.step_ns;
   for (const ScheduledChunk& chunk : plan.chunks) {
-    const int64_t target_ns = chunk.sequence->request.token_gap_target_ns;
-    if (target_ns == 0 || chunk.sequence->num_generated_tokens() == 0) continue;
-    bound.ns = bound.ns == 0 ? target_ns : std::min(bound.ns, target_ns);
+    const int64_t aim_ns = GapAimNs(*chunk.sequence);
+    if (aim_ns == 0 || chunk.sequence->num_generated_tokens() == 0) continue;
+    bound.ns = bound.ns == 0 ? aim_ns : std::min(bound.ns, aim_ns);
     bound.by_target = true;
   }
   return bound;

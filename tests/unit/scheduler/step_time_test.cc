@@ -53,8 +53,8 @@ TEST_F(StepTimeTest, AChunkIsTheLargestThatTheTightestDecodeTolerates) {
   AddDecode(50 * kMs);
   AddDecode(30 * kMs);
   Sequence* document = Add(200);
-  // 1 ms, and 0.2 of the decodes: 56 tokens take 28 ms, another tile of 8 would make it 33.
-  EXPECT_EQ(LengthOf(Step(Limit()), document), 56);
+  // Nine tenths of 30 ms. 1 ms, 0.2 of the decodes, and 24 of 48 tokens; another tile of 8 takes 4.
+  EXPECT_EQ(LengthOf(Step(Limit()), document), 48);
 }
 
 TEST_F(StepTimeTest, TargetsOfWhoDoesNotDecodeYetDoNotCount) {
@@ -106,7 +106,7 @@ TEST_F(StepTimeTest, WithoutATargetTheStepsOwnTimeHolds) {
 
 TEST_F(StepTimeTest, SeveralPromptsShareOneTime) {
   Learn();
-  AddDecode(21 * kMs);
+  AddDecode(22 * kMs);
   Sequence* first = Add(20);
   Sequence* second = Add(200, 5000);
   const StepPlan plan = Step(Limit());
