@@ -7,6 +7,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "src/base/affinity.h"
+#include "src/base/bound.h"
 #include "src/base/library_thread.h"
 #include "src/base/status_macros.h"
 #include "src/engine/locked_scheduler.h"
@@ -87,9 +88,7 @@ void Engine::ThreadLoop() {
 // Only paused requests, and those that are held for others, are left when there is nothing to do:
 // their deadlines still count.
 int64_t Engine::IdleTimeoutNs() const {
-  int64_t deadline_ns = loop_.NextDeadlineNs();
-  const int64_t held_ns = loop_.held_until_ns();
-  if (held_ns != 0 && (deadline_ns == 0 || held_ns < deadline_ns)) deadline_ns = held_ns;
+  const int64_t deadline_ns = TighterBound(loop_.NextDeadlineNs(), loop_.held_until_ns());
   if (deadline_ns == 0) return -1;
   return std::max<int64_t>(0, deadline_ns - parts_.clock->NowNs());
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "src/base/bound.h"
 #include "src/base/float_state.h"
 #include "src/base/nvtx.h"
 
@@ -206,12 +207,10 @@ bool StepLoop::HasRunnable() const {
 
 int64_t StepLoop::NextDeadlineNs() const {
   int64_t next_ns = 0;
-  const auto consider = [&next_ns](int64_t deadline_ns) {
-    if (deadline_ns != 0 && (next_ns == 0 || deadline_ns < next_ns)) next_ns = deadline_ns;
-  };
   for (const auto& request : active_) {
-    consider(request->request.completion_deadline_ns);
-    if (request->stats.first_token_ns == 0) consider(request->request.first_token_deadline_ns);
+    next_ns = TighterBound(next_ns, request->request.completion_deadline_ns);
+    if (request->stats.first_token_ns != 0) continue;
+    next_ns = TighterBound(next_ns, request->request.first_token_deadline_ns);
   }
   return next_ns;
 }

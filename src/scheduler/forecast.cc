@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "src/base/bound.h"
 #include "src/scheduler/place_forecast.h"
 #include "src/scheduler/scheduler_impl.h"
 
@@ -54,9 +55,7 @@ SchedulerImpl::Backlog SchedulerImpl::BacklogAhead(const Request* request, int64
       continue;
     }
     backlog.decodes = backlog.decodes + windows_.Chunk(begin, 1);
-    const int64_t aim_ns = GapAimNs(*sequence);
-    if (aim_ns == 0) continue;
-    if (backlog.aim_ns == 0 || aim_ns < backlog.aim_ns) backlog.aim_ns = aim_ns;
+    backlog.aim_ns = TighterBound(backlog.aim_ns, GapAimNs(*sequence));
   }
   for (const Sequence* sequence : waiting_) {
     if (request != nullptr && !GoesBefore(*sequence, *request, alone_ns)) break;
@@ -73,10 +72,7 @@ SchedulerImpl::Backlog SchedulerImpl::BacklogAhead(const Request* request, int64
 double SchedulerImpl::ForecastChunk(const ForecastQuery& query, const Backlog& backlog,
                                     const StepWork& own) const {
   const double most = std::max(1.0, query.max_step_tokens - backlog.decodes.decode_rows);
-  int64_t bound_ns = query.step_ns;
-  if (backlog.aim_ns != 0 && (bound_ns == 0 || backlog.aim_ns < bound_ns)) {
-    bound_ns = backlog.aim_ns;
-  }
+  const int64_t bound_ns = TighterBound(query.step_ns, backlog.aim_ns);
   StepWork prefill = backlog.all_prefills + own;
   if (bound_ns == 0 || prefill.prefill_tokens == 0) return most;
   prefill.decode_rows = prefill.decode_keys = 0;  // a prompt of one token

@@ -1,6 +1,7 @@
 // How much of a prefill fits the time of a step.
 #include <algorithm>
 
+#include "src/base/bound.h"
 #include "src/scheduler/scheduler_impl.h"
 
 namespace llm {
@@ -30,7 +31,7 @@ TimeBound BoundOf(const StepLimit& limit, const StepPlan& plan) {
   for (const ScheduledChunk& chunk : plan.chunks) {
     const int64_t aim_ns = GapAimNs(*chunk.sequence);
     if (aim_ns == 0 || chunk.sequence->num_generated_tokens() == 0) continue;
-    bound.ns = bound.ns == 0 ? aim_ns : std::min(bound.ns, aim_ns);
+    bound.ns = TighterBound(bound.ns, aim_ns);
     bound.by_target = true;
   }
   return bound;
