@@ -1,28 +1,21 @@
 // Rows of experts gathered and combined, columns put in order.
+#include "kernels/cuda/element_grid.cuh"
 #include "kernels/cuda/expert_ops.h"
 #include "kernels/cuda/launch.cuh"
 
 namespace llm {
 namespace {
 
-constexpr int kThreads = 256;
-
-unsigned Blocks(int64_t count) { return static_cast<unsigned>((count + kThreads - 1) / kThreads); }
-
-__device__ __forceinline__ int64_t Element() {
-  return static_cast<int64_t>(blockIdx.y) * kThreads + static_cast<int64_t>(threadIdx.x);
-}
-
 // A block a row.
 template <typename T>
 __device__ __forceinline__ void CopyRow(const T* from, int64_t from_row, T* to, int64_t to_row,
                                         int64_t size) {
-  for (int64_t i = static_cast<int64_t>(threadIdx.x); i < size; i += kThreads) {
+  for (int64_t i = static_cast<int64_t>(threadIdx.x); i < size; i += kElementThreads) {
     to[to_row * size + i] = from[from_row * size + i];
   }
 }
 
-__global__ void __launch_bounds__(kThreads) moe_gather_kernel(const MoeGatherArgs args) {
+__global__ void __launch_bounds__(kElementThreads) moe_gather_kernel(const MoeGatherArgs args) {
   const int64_t row = static_cast<int64_t>(blockIdx.x);
   const int64_t token = args.row_tokens[row];
   const Activations& in = args.input;
@@ -35,7 +28,7 @@ __global__ void __launch_bounds__(kThreads) moe_gather_kernel(const MoeGatherArg
   CopyRow<int16_t>(in.sums, token, out.sums, row, in.cols / kActivationSumGroup);
 }
 
-__global__ void __launch_bounds__(kThreads) moe_combine_kernel(const MoeCombineArgs args) {
+__global__ void __launch_bounds__(kElementThreads) moe_combine_kernel(const MoeCombineArgs args) {
   const int64_t token = static_cast<int64_t>(blockIdx.x);
   const int64_t col = Element();
   if (col >= args.cols) return;
@@ -63,7 +56,7 @@ __device__ __forceinline__ int OrderOf(const ReorderArgs& args, int64_t row) {
   return low;
 }
 
-__global__ void __launch_bounds__(kThreads) reorder_kernel(const ReorderArgs args) {
+__global__ void __launch_bounds__(kElementThreads) reorder_kernel(const ReorderArgs args) {
   const int64_t row = static_cast<int64_t>(blockIdx.x);
   const int64_t col = Element();
   if (col >= args.cols) return;
@@ -74,18 +67,19 @@ __global__ void __launch_bounds__(kThreads) reorder_kernel(const ReorderArgs arg
 }  // namespace
 
 cudaError_t LaunchMoeGather(const MoeGatherArgs& args, cudaStream_t stream) {
-  return Launch(moe_gather_kernel, {dim3(static_cast<unsigned>(args.output.rows)), dim3(kThreads)},
-                stream, args);
+  return Launch(moe_gather_kernel,
+                {dim3(static_cast<unsigned>(args.output.rows)), dim3(kElementThreads)}, stream,
+                args);
 }
 
 cudaError_t LaunchMoeCombine(const MoeCombineArgs& args, cudaStream_t stream) {
-  const dim3 grid(static_cast<unsigned>(args.num_tokens), Blocks(args.cols));
-  return Launch(moe_combine_kernel, {grid, dim3(kThreads)}, stream, args);
+  const dim3 grid(static_cast<unsigned>(args.num_tokens), ElementBlocks(args.cols));
+  return Launch(moe_combine_kernel, {grid, dim3(kElementThreads)}, stream, args);
 }
 
 cudaError_t LaunchReorder(const ReorderArgs& args, cudaStream_t stream) {
-  const dim3 grid(static_cast<unsigned>(args.rows), Blocks(args.cols));
-  return Launch(reorder_kernel, {grid, dim3(kThreads)}, stream, args);
+  const dim3 grid(static_cast<unsigned>(args.rows), ElementBlocks(args.cols));
+  return Launch(reorder_kernel, {grid, dim3(kElementThreads)}, stream, args);
 }
 
 }  // namespace llm

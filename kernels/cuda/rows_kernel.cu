@@ -1,21 +1,14 @@
 // Copies, quantisation, soft cap: a thread an element.
 #include "kernels/cuda/device_ops.h"
+#include "kernels/cuda/element_grid.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/store_activation.cuh"
 
 namespace llm {
 namespace {
 
-constexpr int kThreads = 256;
-
-unsigned Blocks(int64_t count) { return static_cast<unsigned>((count + kThreads - 1) / kThreads); }
-
-__device__ __forceinline__ int64_t Element() {
-  return static_cast<int64_t>(blockIdx.y) * kThreads + static_cast<int64_t>(threadIdx.x);
-}
-
 // A grid column for each run of `cols`; runs are [outer, inner].
-__global__ void __launch_bounds__(kThreads) copy_blocks_kernel(const CopyBlocksArgs args) {
+__global__ void __launch_bounds__(kElementThreads) copy_blocks_kernel(const CopyBlocksArgs args) {
   const int64_t col = Element();
   if (col >= args.cols) return;
   const int64_t run = static_cast<int64_t>(blockIdx.x);
@@ -25,7 +18,7 @@ __global__ void __launch_bounds__(kThreads) copy_blocks_kernel(const CopyBlocksA
       args.from == nullptr ? 0.0f : args.from[i * args.from_outer + j * args.from_inner + col];
 }
 
-__global__ void __launch_bounds__(kThreads) quantize_kernel(const QuantizeArgs args) {
+__global__ void __launch_bounds__(kElementThreads) quantize_kernel(const QuantizeArgs args) {
   const int64_t row = static_cast<int64_t>(blockIdx.x);
   const int64_t col = Element();
   Activations output = args.output;
@@ -34,7 +27,7 @@ __global__ void __launch_bounds__(kThreads) quantize_kernel(const QuantizeArgs a
   StoreColumn(output, row, col, args.values[row * output.cols + col]);
 }
 
-__global__ void __launch_bounds__(kThreads) soft_cap_kernel(const SoftCapArgs args) {
+__global__ void __launch_bounds__(kElementThreads) soft_cap_kernel(const SoftCapArgs args) {
   const int64_t col = Element();
   if (col >= args.cols) return;
   float& x = args.values[static_cast<int64_t>(blockIdx.x) * args.cols + col];
@@ -44,18 +37,18 @@ __global__ void __launch_bounds__(kThreads) soft_cap_kernel(const SoftCapArgs ar
 }  // namespace
 
 cudaError_t LaunchCopyBlocks(const CopyBlocksArgs& args, cudaStream_t stream) {
-  const dim3 grid(static_cast<unsigned>(args.outer * args.inner), Blocks(args.cols));
-  return Launch(copy_blocks_kernel, {grid, dim3(kThreads)}, stream, args);
+  const dim3 grid(static_cast<unsigned>(args.outer * args.inner), ElementBlocks(args.cols));
+  return Launch(copy_blocks_kernel, {grid, dim3(kElementThreads)}, stream, args);
 }
 
 cudaError_t LaunchQuantize(const QuantizeArgs& args, cudaStream_t stream) {
-  const dim3 grid(static_cast<unsigned>(args.output.rows), Blocks(args.output.cols));
-  return Launch(quantize_kernel, {grid, dim3(kThreads)}, stream, args);
+  const dim3 grid(static_cast<unsigned>(args.output.rows), ElementBlocks(args.output.cols));
+  return Launch(quantize_kernel, {grid, dim3(kElementThreads)}, stream, args);
 }
 
 cudaError_t LaunchSoftCap(const SoftCapArgs& args, cudaStream_t stream) {
-  const dim3 grid(static_cast<unsigned>(args.rows), Blocks(args.cols));
-  return Launch(soft_cap_kernel, {grid, dim3(kThreads)}, stream, args);
+  const dim3 grid(static_cast<unsigned>(args.rows), ElementBlocks(args.cols));
+  return Launch(soft_cap_kernel, {grid, dim3(kElementThreads)}, stream, args);
 }
 
 }  // namespace llm
