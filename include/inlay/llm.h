@@ -992,6 +992,9 @@ typedef struct llm_metrics_snapshot {
   uint64_t spill_read_bytes_total;
   uint64_t spill_failed_blocks_total; /* damaged or unreadable: computed again */
   uint64_t spilled_blocks_current;
+  uint64_t graph_steps_total;    /* steps of decodes that a device got as one graph */
+  uint64_t graph_failures_total; /* graphs that could not be made or launched: steps like theirs are
+                                    launched op by op, with the same answers */
 } llm_metrics_snapshot;
 
 static inline void llm_metrics_snapshot_init(llm_metrics_snapshot* metrics) {

@@ -41,6 +41,9 @@ class CudaDeviceStream : public DeviceStream {
   absl::Status CopyWithin(void* to, const void* from, size_t bytes) override;
   absl::Status Clear(void* memory, size_t bytes) override;
   absl::Status Wait() override;
+  absl::Status BeginCapture() override;
+  absl::StatusOr<std::unique_ptr<DeviceGraph>> EndCapture() override;
+  absl::Status Launch(const DeviceGraph& graph) override;
 
   int index() const { return index_; }
   CudaStream launches() const { return {stream_.get(), uploads_.get()}; }

@@ -22,6 +22,7 @@ struct HarnessOptions {
   int max_logit_rows = 256;
   int max_context = 256;
   int num_blocks = 64;  // of each group
+  bool graphs = true;
 };
 
 // The backend that INLAY_BACKEND names, else the fastest at hand.
