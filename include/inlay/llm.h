@@ -460,6 +460,10 @@ typedef struct llm_engine_options {
   uint32_t max_long_requests;   /* running at once, of those that know long_request_tokens tokens;
                                    shorter ones pass others that wait. Default: no bound */
   uint64_t long_request_tokens; /* prompt and output so far; default: max_context_tokens / 4 */
+  uint32_t graphs; /* switch, for CUDA, default on: a step in which all requests decode is launched
+                      as one CUDA graph. While one is recorded, which takes some milliseconds a few
+                      times in an engine's life, a cudaDeviceSynchronize of the host's fails */
+  uint32_t reserved3;
 } llm_engine_options;
 
 static inline void llm_engine_options_init(llm_engine_options* options) {

@@ -427,6 +427,8 @@ pub struct llm_engine_options {
     pub hold_us: u32,
     pub max_long_requests: u32,
     pub long_request_tokens: u64,
+    pub graphs: u32,
+    pub reserved3: u32,
 }
 extern "C" {
     pub fn llm_engine_open(
