@@ -17,20 +17,16 @@ __global__ void __launch_bounds__(kMergeThreads) attention_merge_kernel(const At
   const int first_key = FirstKey(args, end_key);
   const int head_dim = args.kv.head_dim;
   float* out = args.out + (int64_t{token} * args.num_heads + head) * head_dim;
+  const int first = first_key / kSplitKeys;
   for (int d = static_cast<int>(threadIdx.x); d < head_dim; d += kMergeThreads) {
-    PartSums total = {};
-    float value = 0;
+    const float* memory = PartMemory(args, token, head, first);
+    PartSums total = {memory[head_dim], memory[head_dim + 1]};
+    float value = memory[d];
 #pragma unroll 4
-    for (int split = first_key / kSplitKeys; split * kSplitKeys < end_key; ++split) {
-      const float* memory = PartMemory(args, token, head, split);
-      const PartSums part = {memory[head_dim], memory[head_dim + 1]};
-      if (split == first_key / kSplitKeys) {
-        total = part;
-        value = memory[d];
-      } else {
-        const MergeFactors factors = MergeSums(part, &total);
-        value = MergeValue(factors, value, memory[d]);
-      }
+    for (int split = first + 1; split * kSplitKeys < end_key; ++split) {
+      memory = PartMemory(args, token, head, split);
+      const MergeFactors factors = MergeSums({memory[head_dim], memory[head_dim + 1]}, &total);
+      value = MergeValue(factors, value, memory[d]);
     }
     out[d] = value * ShareOf(args.sinks, head, total);
   }

@@ -1,6 +1,7 @@
 // Attention's rows on the device have one order of arithmetic: their bits show neither the tile nor
 // the place in it, neither the chunk nor the batch, nor who merges the splits.
 #include "tests/cuda_on_cpu/host_table.h"
+#include "tests/cuda_on_cpu/warp.h"
 #include "tests/kernels/attention_test_util.h"
 
 namespace llm {
@@ -11,7 +12,18 @@ constexpr int kContext = 1300;
 constexpr int kMany = 20;
 constexpr int kFew = 3;
 
-TEST(AttentionSplitsOnCudaTest, FewQueriesHaveTheBitsOfMany) {
+using cuda_on_cpu::MmaOrder;
+
+// Tensor cores may add in any order.
+class AttentionSplitsOnCudaTest : public testing::TestWithParam<MmaOrder> {
+ protected:
+  AttentionSplitsOnCudaTest() { cuda_on_cpu::set_mma_order(GetParam()); }
+  ~AttentionSplitsOnCudaTest() override { cuda_on_cpu::set_mma_order(MmaOrder::kAscending); }
+};
+INSTANTIATE_TEST_SUITE_P(Orders, AttentionSplitsOnCudaTest,
+                         testing::Values(MmaOrder::kAscending, MmaOrder::kPairs));
+
+TEST_P(AttentionSplitsOnCudaTest, FewQueriesHaveTheBitsOfMany) {
   for (const int window : {0, 30, 700}) {
     SCOPED_TRACE(window);
     AttentionData data({.dtype = DType::kF16, .num_heads = 6, .num_kv_heads = 1, .window = window},
