@@ -15,9 +15,12 @@
 
 namespace llm {
 
+class DenseLinear;
+
 struct CudaStream {
   cudaStream_t stream = nullptr;
   StepUploads* uploads = nullptr;
+  DenseLinear* dense = nullptr;  // null: sums do not depend on the batch
 };
 
 namespace cuda {
