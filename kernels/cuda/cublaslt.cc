@@ -76,7 +76,13 @@ struct CublasLt::Plan {
 absl::StatusOr<std::unique_ptr<CublasLt>> CublasLt::Create(void* workspace, size_t bytes) {
   LLM_ASSIGN_OR_RETURN(const CublasLtFunctions functions, FindCublasLt());
   std::unique_ptr<CublasLt> library(new CublasLt(functions, workspace, bytes));
-  LLM_RETURN_IF_ERROR(library->Check("handle", functions.create(&library->handle_)));
+  const cublasStatus_t status = functions.create(&library->handle_);
+  const absl::Status created = library->Check("handle", status);
+  // One that is too new for the driver, or too old for the device, is as good as none.
+  if (status == CUBLAS_STATUS_NOT_INITIALIZED || IsRefusal(status)) {
+    return absl::UnavailableError(created.message());
+  }
+  LLM_RETURN_IF_ERROR(created);
   return library;
 }
 

@@ -34,7 +34,7 @@ struct DenseProduct {
 class CublasLt {
  public:
   // `workspace` is the device's memory, outlives this, and is used by one stream alone. UNAVAILABLE
-  // where the library is not here; otherwise what it says.
+  // where the library is not here, or not for this driver; otherwise what it says.
   static absl::StatusOr<std::unique_ptr<CublasLt>> Create(void* workspace, size_t bytes);
   ~CublasLt();
   CublasLt(const CublasLt&) = delete;
@@ -46,8 +46,6 @@ class CublasLt {
   // Puts the product on the stream. False, nothing being there, where the library refuses it: it
   // will not be asked again for this shape.
   absl::StatusOr<bool> Multiply(const DenseProduct& product, cudaStream_t stream);
-
-  size_t version() const { return functions_.version(); }
 
  private:
   template <typename Handle>

@@ -43,7 +43,6 @@ absl::StatusOr<CublasLtFunctions> FindCublasLt() {
   CublasLtFunctions f;
   finder.Find("cublasLtCreate", &f.create);
   finder.Find("cublasLtDestroy", &f.destroy);
-  finder.Find("cublasLtGetVersion", &f.version);
   finder.Find("cublasLtGetStatusString", &f.status_string);
   finder.Find("cublasLtMatmulDescCreate", &f.create_matmul);
   finder.Find("cublasLtMatmulDescDestroy", &f.destroy_matmul);

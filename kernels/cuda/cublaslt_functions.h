@@ -10,7 +10,6 @@ namespace llm {
 struct CublasLtFunctions {
   decltype(&cublasLtCreate) create = nullptr;
   decltype(&cublasLtDestroy) destroy = nullptr;
-  decltype(&cublasLtGetVersion) version = nullptr;
   decltype(&cublasLtGetStatusString) status_string = nullptr;
   decltype(&cublasLtMatmulDescCreate) create_matmul = nullptr;
   decltype(&cublasLtMatmulDescDestroy) destroy_matmul = nullptr;

@@ -33,8 +33,6 @@ class DenseLinear {
   absl::StatusOr<bool> Run(const LinearParams& params, const LinearOutput& output,
                            cudaStream_t stream);
 
-  size_t library_version() const { return library_->version(); }
-
  private:
   DenseLinear(std::byte* memory, std::byte* rows, size_t rows_bytes,
               std::unique_ptr<CublasLt> library)

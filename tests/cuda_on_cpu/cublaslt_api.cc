@@ -50,6 +50,7 @@ float ScaleAt(cudaDataType type, const void* scale) {
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
   LLM_ENTER_LIBRARY_CALL();
+  if (!Libraries::Get().suits_driver) return CUBLAS_STATUS_NOT_INITIALIZED;
   *handle = new cublasLtContext;
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -58,8 +59,6 @@ cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
   delete handle;
   return CUBLAS_STATUS_SUCCESS;
 }
-
-size_t cublasLtGetVersion() { return 130000; }
 
 const char* cublasLtGetStatusString(cublasStatus_t status) {
   switch (status) {

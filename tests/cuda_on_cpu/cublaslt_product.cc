@@ -162,17 +162,17 @@ void RunMatmul(const Matmul& x, const Operands& at, const Algorithm& algorithm) 
 
 cublasStatus_t CheckCall(const Matmul& x, const Operands& at, const Algorithm& algorithm,
                          size_t workspace_bytes) {
-  const uint64_t alignment = algorithm.alignment;
+  const uint32_t(&alignment)[4] = algorithm.alignment;
   if (algorithm.type != static_cast<uint32_t>(x.a.type) || algorithm.m != x.d.rows ||
-      algorithm.k != x.a.rows || x.d.cols > algorithm.n || alignment == 0 ||
+      algorithm.k != x.a.rows || x.d.cols > algorithm.n || !IsUsable(algorithm) ||
       workspace_bytes < algorithm.workspace_bytes ||
       !IsAligned(at.workspace, kWorkspaceAlignment) || at.a == nullptr || at.b == nullptr ||
       at.d == nullptr) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
-  if (!IsAligned(at.a, alignment) || !IsAligned(at.b, alignment) || !IsAligned(at.d, alignment) ||
-      !RowsAligned(x.a, kLeastAlignment) || !RowsAligned(x.b, kLeastAlignment) ||
-      !RowsAligned(x.d, kLeastAlignment)) {
+  if (!IsAligned(at.a, alignment[0]) || !IsAligned(at.b, alignment[1]) ||
+      !IsAligned(at.d, alignment[3]) || !RowsAligned(x.a, kLeastAlignment) ||
+      !RowsAligned(x.b, kLeastAlignment) || !RowsAligned(x.d, kLeastAlignment)) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
   if (x.desc.epilogue == CUBLASLT_EPILOGUE_BIAS &&
@@ -188,10 +188,8 @@ Algorithm ChooseAlgorithm(const Matmul& x, const cublasLtMatmulPreferenceOpaque_
   algorithm.m = x.d.rows;
   algorithm.n = x.d.cols;
   algorithm.k = x.a.rows;
-  algorithm.alignment = 256;
-  for (const uint32_t alignment : preference.alignment) {
-    algorithm.alignment = std::min(algorithm.alignment, alignment);
-  }
+  std::copy(std::begin(preference.alignment), std::end(preference.alignment),
+            std::begin(algorithm.alignment));
   const uint64_t parts = 2;
   const uint64_t bytes = parts * algorithm.m * algorithm.n * sizeof(float);
   if (algorithm.n < kFewColumns && bytes <= preference.workspace_bytes) {
@@ -201,6 +199,9 @@ Algorithm ChooseAlgorithm(const Matmul& x, const cublasLtMatmulPreferenceOpaque_
   return algorithm;
 }
 
-bool IsUsable(const Algorithm& algorithm) { return algorithm.alignment >= kLeastAlignment; }
+bool IsUsable(const Algorithm& algorithm) {
+  return *std::min_element(std::begin(algorithm.alignment), std::end(algorithm.alignment)) >=
+         kLeastAlignment;
+}
 
 }  // namespace llm::cuda_on_cpu

@@ -45,7 +45,7 @@ namespace llm::cuda_on_cpu {
 // What cublasLtMatmulAlgo_t holds.
 struct Algorithm {
   uint32_t type = 0;
-  uint32_t alignment = 0;
+  uint32_t alignment[4] = {};  // of a, b, c and d
   uint64_t m = 0, n = 0, k = 0;
   uint64_t num_parts = 1;  // of k, each with a sum in the workspace
   uint64_t workspace_bytes = 0;

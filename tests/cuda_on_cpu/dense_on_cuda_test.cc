@@ -219,6 +219,31 @@ TEST_F(DenseOnCudaTest, OutputsOfOneCallShareTheRoundedRows) {
   EXPECT_EQ(std::memcmp(out.data(), &out[4 * 32], 4 * 32 * sizeof(float)), 0);
 }
 
+TEST_F(DenseOnCudaTest, ARowOfAnotherCallIsNotTakenForThisOnes) {
+  ExpectRight(Problem(WeightFormat::kBF16, 4, 32, 64, 61));
+  ExpectRight(Problem(WeightFormat::kBF16, 4, 32, 64, 67));
+  EXPECT_EQ(library().num_products, 2);
+}
+
+// A weight that begins 16 bytes behind an allocation's begin.
+TEST_F(DenseOnCudaTest, LessAlignmentThanAnAllocationsWillDo) {
+  const Problem p(WeightFormat::kBF16, 4, 32, 64);
+  std::vector<uint8_t> shifted(16);
+  shifted.insert(shifted.end(), p.weight.blocks.begin(), p.weight.blocks.end());
+  std::vector<float> out(4 * 32);
+  DeviceCopies copies;
+  const auto* weight =
+      reinterpret_cast<const std::byte*>(copies.In(shifted.data(), shifted.size())) + 16;
+  const LinearOutput output = {
+      {p.weight.format, 32, 64, weight}, nullptr, copies.InOut(out.data(), out.size()), 32};
+  const LinearParams params = {.activations = copies.InOut(p.activations.Values(0, 4)),
+                               .outputs = absl::MakeConstSpan(&output, 1),
+                               .round_to_bf16 = true};
+  const CudaStream stream = {copies.stream().stream, copies.stream().uploads, dense_.get()};
+  ASSERT_TRUE(copies.Finish(cuda::Linear(params, stream)).ok());
+  EXPECT_EQ(library().num_products, 1);
+}
+
 TEST_F(DenseOnCudaTest, WhatIsNotAlignedIsLeftToOwnKernels) {
   Problem gap(WeightFormat::kBF16, 4, 32, 64);
   gap.gap = 3;
@@ -292,7 +317,7 @@ TEST_F(DenseOnCudaTest, EveryCallCanFail) {
       if (format == WeightFormat::kBF16) ExpectNearDoubleSums(problem, *again);
     }
   }
-  EXPECT_GT(failed, 30);
+  EXPECT_GT(failed, 20);
 }
 
 TEST_F(DenseOnCudaTest, AFailedProductSaysWhat) {
@@ -319,6 +344,9 @@ TEST_F(DenseOnCudaTest, AMissingLibraryOrFunctionIsNamed) {
   library().name = "libcublasLt.so.11";
   EXPECT_EQ(create().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(create().message()), HasSubstr("libcublasLt.so.13"));
+  library().Reset();
+  library().suits_driver = false;
+  EXPECT_EQ(create().code(), absl::StatusCode::kUnavailable);
   library().Reset();
   library().missing_symbols = {"cublasLtMatmul"};
   EXPECT_EQ(create().code(), absl::StatusCode::kUnavailable);

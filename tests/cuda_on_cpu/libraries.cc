@@ -28,7 +28,6 @@ void* FindSymbol(void* library, const char* symbol) {
   const std::map<std::string, void*> symbols = {
       {"cublasLtCreate", reinterpret_cast<void*>(&cublasLtCreate)},
       {"cublasLtDestroy", reinterpret_cast<void*>(&cublasLtDestroy)},
-      {"cublasLtGetVersion", reinterpret_cast<void*>(&cublasLtGetVersion)},
       {"cublasLtGetStatusString", reinterpret_cast<void*>(&cublasLtGetStatusString)},
       {"cublasLtMatmulDescCreate", reinterpret_cast<void*>(&cublasLtMatmulDescCreate)},
       {"cublasLtMatmulDescDestroy", reinterpret_cast<void*>(&cublasLtMatmulDescDestroy)},

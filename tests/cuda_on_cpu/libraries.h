@@ -19,6 +19,7 @@ class Libraries {
   std::set<std::string> missing_symbols;
   enum class Order { kAscending, kHalves };
   Order order = Order::kAscending;  // of additions, which is the library's secret
+  bool suits_driver = true;
   bool finds_algorithms = true;
   bool refuses_products = false;  // which it found algorithms for
   int64_t num_choices = 0;        // calls that chose an algorithm

@@ -70,7 +70,6 @@ extern "C" {
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle);
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle);
-size_t cublasLtGetVersion();
 const char* cublasLtGetStatusString(cublasStatus_t status);
 
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* desc, cublasComputeType_t compute,
