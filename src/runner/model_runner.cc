@@ -47,6 +47,11 @@ absl::Status ModelRunner::Build(const RunnerOptions& options, const RunnerBytes&
   if (device != nullptr) {
     LLM_ASSIGN_OR_RETURN(device_stream_, device->CreateStream(workspace.uploads));
     stream_.device = device_stream_.get();
+    if (!workspace.library.empty()) {
+      library_status_ =
+          device_stream_->UseLibrary(workspace.library.data(), workspace.library.size());
+      if (!absl::IsUnavailable(library_status_)) LLM_RETURN_IF_ERROR(library_status_);
+    }
   }
   LLM_RETURN_IF_ERROR(BuildCache(options, allocator));
   decoder_ = std::make_unique<Decoder>(&model_, stream_, workspace.decoder_shape,

@@ -47,6 +47,8 @@ class ModelRunner : public Runner {
   }
 
   const KvCache& kv_cache() const { return *kv_cache_; }
+  // UNAVAILABLE: without batch_invariant, the library of linear layers is not here.
+  const absl::Status& library_status() const { return library_status_; }
 
  private:
   ModelRunner(const Model* model, ThreadPool* pool) : model_(*model), stream_{.pool = pool} {}
@@ -71,6 +73,7 @@ class ModelRunner : public Runner {
   std::unique_ptr<BatchBuilder> batch_builder_;
   std::unique_ptr<Decoder> decoder_;
   absl::Status device_status_;
+  absl::Status library_status_;
 };
 
 }  // namespace llm

@@ -20,6 +20,7 @@ struct RunnerOptions {
   int max_logit_rows = 0;  // of one step: at least max_sequences; more for scoring and embedding
   int max_context = 0;     // tokens of one sequence
   bool float_activations = false;
+  bool batch_invariant = true;  // off: where the backend has a library with other orders of sums
   std::vector<int> num_blocks;  // [kv_groups]
 };
 

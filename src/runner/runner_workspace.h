@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "absl/types/span.h"
 #include "src/model/arena.h"
 #include "src/model/decoder_workspace.h"
 #include "src/runner/batch_builder.h"
@@ -17,9 +18,10 @@ struct RunnerWorkspace {
   std::unique_ptr<BatchBuilder> batch_builder;
   DecoderShape decoder_shape;
   DecoderWorkspace decoder;
-  StepResults results;       // where kernels write them
-  StepResults host_results;  // where the host reads them: the same, or copies out of a device
-  UploadMemory uploads;      // a device's
+  StepResults results;            // where kernels write them
+  StepResults host_results;       // where the host reads them: the same, or copies out of a device
+  UploadMemory uploads;           // a device's
+  absl::Span<std::byte> library;  // of linear layers; empty: batch_invariant
 };
 
 // Planning and creation both come here, so that the plan cannot differ from what is allocated.
