@@ -19,6 +19,7 @@
 #include "kernels/rope.h"
 #include "kernels/row_stats.h"
 #include "kernels/rows.h"
+#include "kernels/sample.h"
 #include "src/tensor/device.h"
 
 namespace llm {
@@ -45,6 +46,7 @@ struct KernelTable {
   AttentionFn attention;
   AttentionWorkspaceFn attention_workspace_bytes;
   RowStatsFn row_stats;
+  SampleFn sample;
   SoftCapFn soft_cap;
   QuantizeFn quantize;
   CopyBlocksFn copy_blocks;
