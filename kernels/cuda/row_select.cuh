@@ -128,6 +128,7 @@ __device__ __forceinline__ int FindId(const SelectRow& row, const MassOf& mass_o
     const int part_begin = begin + WarpIndex() * part;
     const int part_end = min(part_begin + part, end);
     Mass sum = 0;
+#pragma unroll 4
     for (int i = part_begin + Lane(); i < part_end; i += kWarp) sum += mass_of(row.logits[i], i);
     sum = WarpSumMass(sum);
     if (Lane() == 0) scratch->warps[WarpIndex()] = sum;
@@ -148,17 +149,33 @@ __device__ __forceinline__ int FindId(const SelectRow& row, const MassOf& mass_o
   }
 }
 
-// Calls visit(logit, id) for each id of the row, or for those that are listed.
+// Calls visit(logit, id) for each id of the row. Loads of four ids are on their way at a time: with
+// one, a multiprocessor would wait for memory most of a pass.
+template <typename Visit>
+__device__ __forceinline__ void VisitRow(const SelectRow& row, const Visit& visit) {
+  constexpr int kAtOnce = 4;
+  for (int begin = static_cast<int>(threadIdx.x); begin < row.cols;
+       begin += kAtOnce * kSelectThreads) {
+    float logits[kAtOnce];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      logits[i] = row.logits[min(begin + i * kSelectThreads, row.cols - 1)];
+    }
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      const int id = begin + i * kSelectThreads;
+      if (id < row.cols) visit(logits[i], id);
+    }
+  }
+}
+
+// The same, or for those that are listed.
 template <typename Visit>
 __device__ __forceinline__ void VisitListed(const SelectRow& row, bool listed,
                                             const SelectScratch& scratch, const Visit& visit) {
-  const int count = listed ? scratch.list_size : row.cols;
-  for (int i = static_cast<int>(threadIdx.x); i < count; i += kSelectThreads) {
-    if (listed) {
-      visit(LogitOf(scratch.list[i]), IdOf(scratch.list[i]));
-    } else {
-      visit(row.logits[i], i);
-    }
+  if (!listed) return VisitRow(row, visit);
+  for (int i = static_cast<int>(threadIdx.x); i < scratch.list_size; i += kSelectThreads) {
+    visit(LogitOf(scratch.list[i]), IdOf(scratch.list[i]));
   }
 }
 
@@ -168,12 +185,11 @@ __device__ __forceinline__ bool MakeList(const SelectRow& row, const Wanted& wan
                                          SelectScratch* scratch) {
   if (threadIdx.x == 0) scratch->list_size = 0;
   __syncthreads();
-  for (int i = static_cast<int>(threadIdx.x); i < row.cols; i += kSelectThreads) {
-    const float logit = row.logits[i];
-    if (!wanted(logit, i)) continue;
+  VisitRow(row, [&](float logit, int id) {
+    if (!wanted(logit, id)) return;
     const int place = atomicAdd(&scratch->list_size, 1);
-    if (place < kSelectList) scratch->list[place] = Ranked(logit, i);
-  }
+    if (place < kSelectList) scratch->list[place] = Ranked(logit, id);
+  });
   __syncthreads();
   return scratch->list_size <= kSelectList;
 }
@@ -218,7 +234,7 @@ __device__ __forceinline__ DeviceCut FindCut(const SelectRow& row, const Spread&
                                              const MassOf& mass_of, const TargetOf& target_of,
                                              SelectScratch* scratch) {
   ClearBins(scratch);
-  VisitListed(row, false, *scratch, [&](float logit, int id) {
+  VisitRow(row, [&](float logit, int id) {
     const Mass mass = mass_of(logit, id);
     if (mass != 0) atomicAdd(&scratch->bins[spread.Bin(logit)], mass);
   });

@@ -16,9 +16,7 @@ __device__ __forceinline__ void WriteTop(const SelectRow& row, float max, float 
                                          int num_top, TokenLogprob* top, SelectScratch* scratch) {
   const Spread spread = {max, kBinsPerLogit};
   ClearBins(scratch);
-  for (int i = static_cast<int>(threadIdx.x); i < row.cols; i += kSelectThreads) {
-    atomicAdd(&scratch->bins[spread.Bin(row.logits[i])], Mass{1});
-  }
+  VisitRow(row, [&](float logit, int) { atomicAdd(&scratch->bins[spread.Bin(logit)], Mass{1}); });
   Mass target = 0, before = 0;
   const auto target_of = [num_top](Mass) { return static_cast<Mass>(num_top); };
   const int bin = FindBin(target_of, scratch, &target, &before);
@@ -39,10 +37,7 @@ __device__ __forceinline__ void WriteTop(const SelectRow& row, float max, float 
 // The maximum of a row that edits have changed, and the first id that has it.
 __device__ __forceinline__ Mass BestOf(const SelectRow& row, SelectScratch* scratch) {
   Mass best = 0;
-  VisitListed(row, false, *scratch, [&](float logit, int id) {
-    const Mass ranked = Ranked(logit, id);
-    if (ranked > best) best = ranked;
-  });
+  VisitRow(row, [&](float logit, int id) { best = max(best, Ranked(logit, id)); });
   return BlockBest(best, scratch);
 }
 
