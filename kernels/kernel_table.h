@@ -20,6 +20,7 @@
 #include "kernels/rope.h"
 #include "kernels/row_stats.h"
 #include "kernels/rows.h"
+#include "kernels/sample.h"
 #include "src/tensor/device.h"
 
 namespace llm {
@@ -46,6 +47,7 @@ struct KernelTable {
   AttentionFn attention;
   AttentionWorkspaceFn attention_workspace_bytes;
   RowStatsFn row_stats;
+  SampleFn sample;
   SoftCapFn soft_cap;
   QuantizeFn quantize;
   CopyBlocksFn copy_blocks;

@@ -35,6 +35,7 @@ absl::Status RopeKvWrite(const RopeKvWriteParams& params, const CudaStream& stre
 absl::Status Attention(const AttentionParams& params, const CudaStream& stream);
 size_t AttentionWorkspaceBytes(const AttentionShape& shape);
 absl::Status RowStats(const RowStatsParams& params, const CudaStream& stream);
+absl::Status Sample(const SampleParams& params, const CudaStream& stream);
 absl::Status SoftCap(const SoftCapParams& params, const CudaStream& stream);
 absl::Status Quantize(const QuantizeParams& params, const CudaStream& stream);
 absl::Status CopyBlocks(const CopyBlocksParams& params, const CudaStream& stream);

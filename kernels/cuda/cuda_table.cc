@@ -42,6 +42,7 @@ const KernelTable& CudaKernels() {
       .attention = On<cuda::Attention, AttentionParams>,
       .attention_workspace_bytes = cuda::AttentionWorkspaceBytes,
       .row_stats = On<cuda::RowStats, RowStatsParams>,
+      .sample = On<cuda::Sample, SampleParams>,
       .soft_cap = On<cuda::SoftCap, SoftCapParams>,
       .quantize = On<cuda::Quantize, QuantizeParams>,
       .copy_blocks = On<cuda::CopyBlocks, CopyBlocksParams>,

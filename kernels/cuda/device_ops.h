@@ -9,6 +9,7 @@
 
 #include "kernels/activations.h"
 #include "kernels/kv_layout.h"
+#include "kernels/row_draw.h"
 #include "src/tensor/dtype.h"
 
 namespace llm {
@@ -217,5 +218,22 @@ struct RowStatsArgs {
   float* log_sum_exp;
 };
 cudaError_t LaunchRowStats(const RowStatsArgs& args, cudaStream_t stream);
+
+// Of the sizes, only the number of draws is the launch's: the rest is read from device memory.
+struct SampleArgs {
+  float* logits;
+  int64_t cols;
+  const int32_t* argmax;
+  const float* max;
+  const float* log_sum_exp;
+  const RowDraw* draws;  // [num_draws]
+  int64_t num_draws;
+  const LogitEdit* edits;
+  float* originals;
+  TokenLogprob* drawn;
+  TokenLogprob* top;
+  int64_t max_top;
+};
+cudaError_t LaunchSample(const SampleArgs& args, cudaStream_t stream);
 
 }  // namespace llm

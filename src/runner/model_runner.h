@@ -11,6 +11,7 @@
 #include "src/model/decoder.h"
 #include "src/model/model.h"
 #include "src/runner/batch_builder.h"
+#include "src/runner/draw_builder.h"
 #include "src/runner/runner.h"
 #include "src/runner/runner_options.h"
 #include "src/runner/step_results.h"
@@ -59,6 +60,8 @@ class ModelRunner : public Runner {
   absl::Status Run(const StepPlan& plan, const Batch& batch);
   absl::Status RunOnDevice(const StepPlan& plan, const Batch& batch);
   absl::Status Measure(int64_t rows);
+  // The device draws what it can of the rows that were measured.
+  absl::Status DrawRows(int64_t rows);
   StepLogits ResultsOf(const Batch& batch) const;
 
   const Model& model_;
@@ -71,6 +74,9 @@ class ModelRunner : public Runner {
   StepResults results_;
   StepResults host_results_;
   std::unique_ptr<BatchBuilder> batch_builder_;
+  std::unique_ptr<DrawBuilder> draw_builder_;  // a device's
+  StepDraws draws_;                            // of this step
+  float* edited_logits_ = nullptr;             // see RunnerWorkspace
   std::unique_ptr<Decoder> decoder_;
   absl::Status device_status_;
   absl::Status library_status_;

@@ -27,6 +27,7 @@ uint32_t Ballot(uint32_t mask, bool predicate);
 
 int AtomicAdd(int* address, int value);
 float AtomicAdd(float* address, float value);
+unsigned long long AtomicAdd(unsigned long long* address, unsigned long long value);
 
 // ldmatrix.sync.aligned.m8n8.x<count>.shared.b16: lanes 8 i to 8 i + 7 give the rows of matrix i;
 // a lane's register i holds two elements of row lane / 4, of column lane / 4 with `transpose`.
