@@ -89,8 +89,8 @@ absl::Status TranslateEngineOptions(const llm_engine_options* given, OpenOptions
   LLM_RETURN_IF_ERROR(CheckEnum("drive", c.drive, LLM_DRIVE_MANUAL));
   LLM_RETURN_IF_ERROR(ReadSwitch("prefix_cache", c.prefix_cache, true, &options->prefix_cache));
   LLM_RETURN_IF_ERROR(ReadSwitch("graphs", c.graphs, true, &options->graphs));
-  bool batch_invariant = false;  // the CPU always is, and so are the CUDA kernels
-  LLM_RETURN_IF_ERROR(ReadSwitch("batch_invariant", c.batch_invariant, false, &batch_invariant));
+  LLM_RETURN_IF_ERROR(
+      ReadSwitch("batch_invariant", c.batch_invariant, true, &options->batch_invariant));
   LLM_RETURN_IF_ERROR(TranslateHost(c.host, &options->host));
   LLM_RETURN_IF_ERROR(TranslateSimCosts(c.sim_costs, options));
   // A program of ABI 1.0 cannot switch it off, and knows no such refusals.

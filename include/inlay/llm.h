@@ -436,7 +436,8 @@ typedef struct llm_engine_options {
   uint32_t spin_us;            /* how long idle workers poll before they park; default 50 */
   int64_t token_gap_target_ns; /* of requests that state none; default: none */
   uint32_t num_ranks;          /* reserved */
-  uint32_t batch_invariant;    /* switch, for CUDA; the CPU always is */
+  uint32_t batch_invariant;    /* switch, default on, and the CPU always is. Off: linear layers on a
+                                  GPU may be cuBLASLt's, and an answer may depend on the batch */
   llm_log_callback log;
   void* log_user_data;
   const llm_host* host; /* read during the call; default: no hooks */

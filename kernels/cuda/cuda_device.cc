@@ -98,6 +98,14 @@ CudaDeviceStream::~CudaDeviceStream() {
   if (stream_.get() != nullptr) (void)cudaStreamSynchronize(stream_.get());
   stream_.Reset();
   uploads_.reset();
+  dense_.reset();
+}
+
+absl::Status CudaDeviceStream::UseLibrary(std::byte* memory, size_t bytes) {
+  const ScopedCudaDevice scope(index_);
+  LLM_RETURN_IF_ERROR(scope.status());
+  LLM_ASSIGN_OR_RETURN(dense_, DenseLinear::Create(memory, bytes));
+  return absl::OkStatus();
 }
 
 absl::Status CudaDeviceStream::Begin() {

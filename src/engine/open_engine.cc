@@ -74,11 +74,12 @@ absl::StatusOr<std::unique_ptr<Scheduler>> MakeScheduler(const EnginePlan& plan,
   return Scheduler::Create(scheduler);
 }
 
-// Activations in other arithmetic give other keys and values.
+// Activations in other arithmetic, and sums in other orders, give other keys and values.
 KvIdentity MakeKvIdentity(const EnginePlan& plan, const Model& model, bool float_activations,
                           const Runner& runner) {
   KvIdentity kv;
-  kv.numerics_id = absl::StrCat(NumericsId(*model.kernels), float_activations ? ":float" : "");
+  kv.numerics_id = absl::StrCat(NumericsId(*model.kernels), float_activations ? ":float" : "",
+                                plan.runner.batch_invariant ? "" : ":batched");
   kv.kv_dtype = DTypeName(plan.runner.kv_dtype);
   kv.shape.block_size = plan.runner.block_size;
   if (runner.block_bytes(0) == 0) return kv;
@@ -141,8 +142,13 @@ absl::Status BuildDevice(const LoadedModel& model, const EnginePlan& plan,
   LLM_RETURN_IF_ERROR(LayFoundation(plan, options, foundation));
   parts->clock = MakeClock(options.host, &foundation->hook_fault);
   LLM_ASSIGN_OR_RETURN(
-      parts->runner,
+      std::unique_ptr<ModelRunner> runner,
       ModelRunner::Create(&weights, plan.runner, foundation->pool.get(), &foundation->allocator));
+  if (!runner->library_status().ok()) {
+    options.logger.Warning("batch_invariant is off, and yet linear layers have their own kernels: ",
+                           runner->library_status().message());
+  }
+  parts->runner = std::move(runner);
   LLM_ASSIGN_OR_RETURN(parts->bytes, MakeByteModel(weights, plan.runner));
   if (weights.device == nullptr) {
     parts->memory_bandwidth =

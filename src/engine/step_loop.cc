@@ -23,6 +23,7 @@ StepLoop::StepLoop(const StepLoopOptions& options, RequestQueue* queue, Schedule
       logger_(logger),
       out_of_memory_(absl::InternalError("the engine ran out of memory")),
       unknown_exception_(absl::InternalError("an unknown exception inside a step")),
+      edits_(options.vocab_size),
       adjuster_(options.vocab_size),
       laps_(clock),
       log_(options.bytes) {

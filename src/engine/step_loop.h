@@ -203,6 +203,7 @@ class StepLoop {
   std::vector<std::unique_ptr<ActiveRequest>> active_;    // open, in the order of their ids
   std::vector<std::unique_ptr<ActiveRequest>> ended_;   // of this step, FINISHED not yet delivered
   std::vector<std::unique_ptr<ActiveRequest>> failed_;  // of an unhealthy engine
+  LogitEdits edits_;                                    // scratch memory, as the next
   RowAdjuster adjuster_;
   StepLogits logits_;                    // of this step
   std::vector<SampledRow> rows_;         // of this step

@@ -46,9 +46,16 @@ absl::Status ModelRunner::Build(const RunnerOptions& options, const RunnerBytes&
   results_ = workspace.results;
   host_results_ = workspace.host_results;
   batch_builder_ = std::move(workspace.batch_builder);
+  draw_builder_ = std::move(workspace.draw_builder);
+  edited_logits_ = workspace.edited_logits;
   if (device != nullptr) {
     LLM_ASSIGN_OR_RETURN(device_stream_, device->CreateStream(workspace.uploads));
     stream_.device = device_stream_.get();
+    if (!workspace.library.empty()) {
+      library_status_ =
+          device_stream_->UseLibrary(workspace.library.data(), workspace.library.size());
+      if (!absl::IsUnavailable(library_status_)) LLM_RETURN_IF_ERROR(library_status_);
+    }
   }
   LLM_RETURN_IF_ERROR(BuildCache(options, allocator));
   decoder_ = std::make_unique<Decoder>(&model_, stream_, workspace.decoder_shape,
@@ -119,8 +126,10 @@ absl::Status ModelRunner::RunOnDevice(const StepPlan& plan, const GraphBucket* b
   LLM_RETURN_IF_ERROR(device_stream_->Begin());
   LLM_RETURN_IF_ERROR(Run(plan, *batch, bucket));
   if (bucket != nullptr) batch->logit_rows = batch->logit_rows.first(plan.chunks.size());
-  LLM_RETURN_IF_ERROR(
-      FetchResults(plan, *batch, model_.config, results_, host_results_, device_stream_.get()));
+  draws_ = draw_builder_->Build(plan);  // while the device works
+  LLM_RETURN_IF_ERROR(DrawRows(static_cast<int64_t>(batch->logit_rows.size())));
+  LLM_RETURN_IF_ERROR(FetchResults(plan, *batch, draws_, model_.config, results_, host_results_,
+                                   device_stream_.get()));
   return device_stream_->Wait();
 }
 
@@ -159,6 +168,24 @@ absl::Status ModelRunner::Measure(int64_t rows) {
                                    stream_);
 }
 
+absl::Status ModelRunner::DrawRows(int64_t rows) {
+  if (draws_.rows.empty()) return absl::OkStatus();
+  const NvtxRange range("sample");
+  return model_.kernels->sample({.logits = results_.logits,
+                                 .rows = rows,
+                                 .cols = model_.config.vocab_size,
+                                 .argmax = results_.measures.argmax,
+                                 .max = results_.measures.max,
+                                 .log_sum_exp = results_.measures.log_sum_exp,
+                                 .draws = draws_.rows,
+                                 .edits = draws_.edits,
+                                 .originals = edited_logits_,
+                                 .drawn = results_.measures.drawn,
+                                 .top = results_.measures.top,
+                                 .max_top = draws_.max_top},
+                                stream_);
+}
+
 StepLogits ModelRunner::ResultsOf(const Batch& batch) const {
   const size_t rows = batch.logit_rows.size();
   const int64_t hidden_size = model_.config.hidden_size;
@@ -168,6 +195,10 @@ StepLogits ModelRunner::ResultsOf(const Batch& batch) const {
           .log_sum_exp = {host_results_.measures.log_sum_exp, rows},
           .rows = static_cast<int64_t>(rows),
           .vocab_size = model_.config.vocab_size,
+          .draw_of_row = draws_.of_row,
+          .drawn = host_results_.measures.drawn,
+          .drawn_top = host_results_.measures.top,
+          .max_drawn_top = draws_.max_top,
           .hidden = host_results_.hidden + static_cast<int64_t>(rows) * hidden_size,
           .hidden_rows = static_cast<int64_t>(batch.hidden_rows.size()),
           .hidden_size = hidden_size};

@@ -11,6 +11,7 @@
 #include "src/model/decoder.h"
 #include "src/model/model.h"
 #include "src/runner/batch_builder.h"
+#include "src/runner/draw_builder.h"
 #include "src/runner/graph_cache.h"
 #include "src/runner/runner.h"
 #include "src/runner/runner_options.h"
@@ -52,6 +53,8 @@ class ModelRunner : public Runner {
   }
 
   const KvCache& kv_cache() const { return *kv_cache_; }
+  // UNAVAILABLE: without batch_invariant, the library of linear layers is not here.
+  const absl::Status& library_status() const { return library_status_; }
 
  private:
   ModelRunner(const Model* model, ThreadPool* pool) : model_(*model), stream_{.pool = pool} {}
@@ -65,6 +68,8 @@ class ModelRunner : public Runner {
   bool TokensAreKnown(const Batch& batch) const;
   absl::Status Forward(const Batch& batch);
   absl::Status Measure(int64_t rows);
+  // The device draws what it can of the rows that were measured.
+  absl::Status DrawRows(int64_t rows);
   StepLogits ResultsOf(const Batch& batch) const;
 
   const Model& model_;
@@ -77,10 +82,14 @@ class ModelRunner : public Runner {
   StepResults results_;
   StepResults host_results_;
   std::unique_ptr<BatchBuilder> batch_builder_;
+  std::unique_ptr<DrawBuilder> draw_builder_;  // a device's
+  StepDraws draws_;                            // of this step
+  float* edited_logits_ = nullptr;             // see RunnerWorkspace
   std::unique_ptr<Decoder> decoder_;
   ReservedBytes graph_bytes_;
   std::unique_ptr<GraphCache> graphs_;  // null: none are made
   absl::Status device_status_;
+  absl::Status library_status_;
 };
 
 }  // namespace llm

@@ -29,6 +29,13 @@ class DeviceStream {
   // the stream was created with.
   virtual absl::Status Begin() = 0;
 
+  // From now on linear layers may be the vendor's library's, whose order of additions depends on
+  // the batch. `memory` is the device's, as long as the backend asks, and outlives the stream.
+  // UNAVAILABLE, saying why, where the library is not here: nothing changes.
+  virtual absl::Status UseLibrary(std::byte* /*memory*/, size_t /*bytes*/) {
+    return absl::UnavailableError("the device has no library of linear layers");
+  }
+
   // Between the device and the host. Pinned host memory is read, or filled, at the latest when Wait
   // returns, other memory before the call does.
   virtual absl::Status CopyIn(void* to, const void* from, size_t bytes) = 0;

@@ -122,23 +122,6 @@ TEST_F(EngineOnCudaTest, TooLittleMemoryIsSaidInNumbers) {
   EXPECT_THAT(llm_last_error(), HasSubstr("5000 bytes are free"));
 }
 
-// Of a greedy request's rows the host gets the measures; of one that draws, the logits.
-TEST_F(EngineOnCudaTest, GreedyRowsStayOnTheDevice) {
-  const nlohmann::json prompt = Golden("llama_h64-F32")["prompts"][0];
-  Open("llama_h64-F32");
-  const auto bytes_of = [&](float temperature) {
-    const llm_request_id id = Submit(IdsOf(prompt), 2, temperature);
-    const uint64_t before = gpu().bytes_to_host();
-    RunAll();
-    Poll();
-    EXPECT_EQ(answers_[id].status, LLM_OK);
-    return gpu().bytes_to_host() - before;
-  };
-  const uint64_t row_bytes = 512 * sizeof(float);
-  EXPECT_LT(bytes_of(0.0f), row_bytes);
-  EXPECT_GT(bytes_of(1.0f), 2 * row_bytes);
-}
-
 TEST_F(EngineOnCudaTest, APackOpensWithTheSameAnswers) {
   const nlohmann::json prompt = Golden("llama_h64-F32")["prompts"][1];
   const std::string path = PathOf("llama_h64-F32");

@@ -37,6 +37,7 @@ void Gpu::Reset(uint64_t seed) {
   failing_name_.clear();
   last_error_ = cudaSuccess;
   num_devices_ = 1;
+  capability_ = {8, 0};
 }
 
 void Gpu::FailCall(int64_t number, cudaError_t error) {
@@ -139,7 +140,11 @@ void Gpu::RunAll() {
 
 void Gpu::Run(const GridShape& shape, const std::function<void()>& kernel) {
   ++num_launches_;
-  fault_ = RunGrid(shape, seed_++, kernel);
+  Break(RunGrid(shape, seed_++, kernel));
+}
+
+void Gpu::Break(std::string fault) {
+  fault_ = std::move(fault);
   // Tests of the backends see a status only.
   if (!fault_.empty()) std::fprintf(stderr, "cuda_on_cpu: %s\n", fault_.c_str());
 }

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "tests/cuda_on_cpu/block.h"
 #include "tests/cuda_on_cpu/captures.h"
@@ -48,6 +49,7 @@ class Gpu {
   // Of the first kernel that broke a rule: every later call fails until Reset.
   const std::string& fault() const { return fault_; }
   void set_num_devices(int count) { num_devices_ = count; }
+  void set_capability(int major, int minor) { capability_ = {major, minor}; }
 
   // For the functions of the API.
   std::recursive_mutex& mutex() { return mutex_; }
@@ -65,11 +67,13 @@ class Gpu {
   void RunUntil(Queue* queue, uint64_t ticket);
   void RunAll();
   void Run(const GridShape& shape, const std::function<void()>& kernel);
+  void Break(std::string fault);  // as a kernel does that breaks a rule
   cudaError_t CheckShape(const void* kernel, const GridShape& shape) const;
   void set_shared_limit(const void* kernel, size_t bytes) { shared_limits_[kernel] = bytes; }
   int num_devices() const { return num_devices_; }
   void CountGraphLaunch() { ++num_graph_launches_; }
   bool captures() const { return captures_; }
+  const std::pair<int, int>& capability() const { return capability_; }
   void CountToHost(size_t bytes) { bytes_to_host_ += bytes; }
   size_t num_streams() const { return queues_.size() - queues_.count(0); }  // but the default one
 
@@ -91,6 +95,7 @@ class Gpu {
   cudaError_t last_error_ = cudaSuccess;
   std::string fault_;
   int num_devices_ = 1;
+  std::pair<int, int> capability_ = {8, 0};
   uint64_t next_stream_ = 1;
   std::map<uint64_t, Queue> queues_;
   std::map<const void*, size_t> shared_limits_;  // kernel -> bytes that it may ask for

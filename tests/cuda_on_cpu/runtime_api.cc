@@ -86,10 +86,10 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
       *value = 4;
       return cudaSuccess;
     case cudaDevAttrComputeCapabilityMajor:
-      *value = 8;
+      *value = Gpu::Get().capability().first;
       return cudaSuccess;
     case cudaDevAttrComputeCapabilityMinor:
-      *value = 0;
+      *value = Gpu::Get().capability().second;
       return cudaSuccess;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin:
       *value = kSharedOptinBytes;
