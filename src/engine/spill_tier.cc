@@ -107,10 +107,10 @@ void SpillTier::TellFailures() {
   if (!writing_.ok() && !std::exchange(told_writing_, true)) {
     logger_.Warning("spill: no more blocks are written: ", writing_.message());
   }
-  if (counters_.failed_blocks_total == told_blocks_) return;
-  const uint64_t num_blocks = counters_.failed_blocks_total - told_blocks_;
+  // Each time there are twice as many: a bad disk must not fill the log.
+  if (counters_.failed_blocks_total < std::max<uint64_t>(1, 2 * told_blocks_)) return;
   told_blocks_ = counters_.failed_blocks_total;
-  logger_.Warning("spill: ", num_blocks, " damaged or unreadable blocks are computed again");
+  logger_.Warning("spill: ", told_blocks_, " damaged or unreadable blocks, computed again, so far");
 }
 
 PrefixBlockId SpillTier::IdOf(const PrefixPlace& place, const Sequence& sequence, int32_t index,

@@ -107,7 +107,9 @@ class StepLoop {
   bool IsHopeless(ActiveRequest* request, int64_t now_ns) const;
   void CountTargets(const ActiveRequest& request, const FinishRecord& finish);
 
-  int64_t HoldUntilNs() const;  // step_hold.cc
+  // step_hold.cc
+  int64_t HoldUntilNs();
+  int64_t WantedHoldNs() const;
 
   // step_loop.cc
   StepPlan Schedule();
@@ -214,6 +216,7 @@ class StepLoop {
   std::vector<ScheduledChunk> chunks_;   // of this step, failed rows included
   std::vector<ActiveRequest*> touched_;  // of this step: got a token, or told their prompt
   int64_t held_until_ns_ = 0;            // 0: nobody is held
+  int64_t hold_began_ns_ = 0;            // in real time
   uint64_t slice_left_ = 0;              // bytes that may still be copied before this step
   int num_failures_ = 0;                 // failed steps in a row
   int32_t last_step_tokens_ = 0;

@@ -200,7 +200,7 @@ TEST_F(DeadlineTest, AFullQueueSaysWhenARequestIsExpectedToEnd) {
   uint64_t id = 0;
   const absl::Status status = harness_->TrySubmit(harness_->Spec(8, 2), &id);
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("expected in 2 ms"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("expected in 1010 us"));
   harness_->RunAll();
 }
 
