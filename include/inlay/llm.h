@@ -458,8 +458,9 @@ typedef struct llm_engine_options {
   uint32_t hold_us;     /* how long requests that come to an idle engine wait at most for others to
                            share their first step; default 0. Manual drive: steps
                            say that they worked meanwhile */
-  uint32_t max_long_requests;   /* running at once, of those that know long_request_tokens tokens;
-                                   shorter ones pass others that wait. Default: no bound */
+  uint32_t max_long_requests; /* running at once, of those that knew long_request_tokens tokens when
+                                 they started; shorter ones pass others that wait, and may grow
+                                 long. Default: no bound */
   uint64_t long_request_tokens; /* prompt and output so far; default: max_context_tokens / 4 */
   uint32_t graphs; /* switch, for CUDA, default on: a step in which all requests decode is launched
                       as one CUDA graph. While one is recorded, which takes some milliseconds a few
@@ -611,8 +612,10 @@ typedef struct llm_request_stats {
   int64_t prefill_ns; /* inside steps that it was part of, up to its first token */
   int64_t
       stall_ns; /* in no step after its first: preempted, paused, left out, or the step failed */
-  int64_t decode_ns;  /* inside its steps from the first token on */
-  int64_t deliver_ns; /* end of its last step, or its end between steps, until FINISHED left */
+  int64_t decode_ns;      /* inside its steps from the first token on */
+  int64_t deliver_ns;     /* end of its last step, or its end between steps, until FINISHED left */
+  int64_t longest_gap_ns; /* between two steps that gave it tokens, or one of its choices; since
+                             ABI 1.1 */
 } llm_request_stats;
 
 typedef struct llm_logprob {
@@ -712,7 +715,7 @@ typedef struct llm_request {
                                       begins at 1: submit first runs steps up to then, or lets the
                                       clock jump. 0: now */
   uint32_t request_class;          /* outputs of one class are expected to be as long as its last
-                                      ones; beyond 64 classes all others are one */
+                                      ones; from the 64th class of an engine on all are one */
   uint32_t reserved;
   llm_string kv_transfer;      /* reserved */
   llm_event_callback on_event; /* events go here, or else to ... */

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <new>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -71,7 +73,13 @@ absl::StatusOr<std::unique_ptr<Scheduler>> MakeScheduler(const EnginePlan& plan,
   scheduler.prefix_cache = options.prefix_cache;
   scheduler.hash_key[0] = DrawRandom();
   scheduler.hash_key[1] = DrawRandom();
-  return Scheduler::Create(scheduler);
+  try {
+    return Scheduler::Create(scheduler);
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "kv_tokens: no memory to keep account of ", plan.kv_tokens, " tokens in ",
+        std::accumulate(scheduler.num_blocks.begin(), scheduler.num_blocks.end(), 0LL), " blocks"));
+  }
 }
 
 // Activations in other arithmetic, and sums in other orders, give other keys and values.
@@ -168,7 +176,8 @@ void BuildSimulated(const LoadedModel& model, const EnginePlan& plan, const Open
   parts->bytes = SimulatedByteModel(config, plan.runner, model.weights_bytes());
 }
 
-// A simulated engine takes no memory: it may be larger than this machine.
+// A simulated engine takes memory for the account of its blocks alone: it may be larger than this
+// machine.
 absl::StatusOr<int64_t> AvailableBytes(const LoadedModel& model) {
   if (model.simulated()) return std::numeric_limits<int64_t>::max();
   if (model.model().device == nullptr) return AvailableMemoryBytes();
