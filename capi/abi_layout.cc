@@ -163,7 +163,7 @@ LLM_OFFSET(llm_memory_plan, event_bytes, 48);
 LLM_OFFSET(llm_memory_plan, kv_tokens, 56);
 LLM_OFFSET(llm_memory_plan, max_context_tokens, 64);
 LLM_OFFSET(llm_memory_plan, max_step_tokens, 68);
-LLM_SIZE(llm_request_stats, 96);
+LLM_SIZE(llm_request_stats, 104);
 LLM_OFFSET(llm_request_stats, struct_size, 0);
 LLM_OFFSET(llm_request_stats, prompt_tokens, 4);
 LLM_OFFSET(llm_request_stats, cached_tokens, 8);

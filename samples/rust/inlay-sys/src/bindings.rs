@@ -545,6 +545,7 @@ pub struct llm_request_stats {
     pub stall_ns: i64,
     pub decode_ns: i64,
     pub deliver_ns: i64,
+    pub longest_gap_ns: i64,
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
