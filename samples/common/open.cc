@@ -17,7 +17,7 @@ std::string ParseKvDtype(const std::string& name, std::string* out) {
 
 void AddModelFlags(OpenFlags* flags, FlagTable* table) {
   table->Add("--model", "GGUF file, pack or model directory", &flags->model);
-  table->Add("--threads", "default: all cores", &flags->threads);
+  table->Add("--threads", "0 (default): all cores", &flags->threads);
   table->Add("--kernels", "avx512, avx2, generic, reference, cuda; default: the fastest",
              &flags->kernels);
   table->Add("--float-activations", "f32 activations for integer and BF16 weights: slower, closer",
