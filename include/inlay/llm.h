@@ -115,7 +115,8 @@ typedef struct llm_host {
               uint32_t count);
   void* executor_user_data;
   /* The engine's time in ns, for deadlines, statistics and traces; not for a model, nor for how
-   * long a call waits. A step back, and what is below 1, counts as no time passed. */
+   * long a call waits. A step back, and what is below 1, counts as no time passed; while it stands
+   * still nothing is due. */
   int64_t (*now_ns)(void* user_data);
   void* clock_user_data;
   /* Thread i of the library's that computes runs on cpu_ids[i % num_cpu_ids] alone; thread 0 is the
@@ -139,8 +140,9 @@ static inline void llm_host_init(llm_host* host) {
  * LLM_UNIMPLEMENTED, naming it: an op or a weight format that the model needs. By default a model
  * goes to the CPU for any of these. */
 #define LLM_DEVICE_CUDA 2
-/* Computes nothing: no weights are read, no KV memory is taken, and a step moves a virtual clock by
- * what sim_costs of llm_engine_options say. Its engines are driven by hand. Since ABI 1.1. */
+/* Computes nothing: no weights are read, KV takes the account of its blocks alone, and a step moves
+ * a virtual clock by what sim_costs of llm_engine_options say. Its engines are driven by hand.
+ * Since ABI 1.1. */
 #define LLM_DEVICE_SIM 3
 
 /* Bounds on what an untrusted model file may claim, checked before memory is taken. 0: the default.
@@ -460,8 +462,9 @@ typedef struct llm_engine_options {
   llm_string spill_folder;
   uint64_t spill_bytes; /* the most that the file takes; default 1 GiB */
   uint32_t hold_us;     /* how long requests that come to an idle engine wait at most for others to
-                           share their first step; default 0. Manual drive: steps
-                           say that they worked meanwhile */
+                           share their first step, and at most half of the time to their first-token
+                           deadline; default 0. Never those with a completion deadline, nor scores,
+                           pins and the like. Manual drive: steps say that they worked meanwhile */
   uint32_t max_long_requests; /* running at once, of those that knew long_request_tokens tokens when
                                  they started; shorter ones pass others that wait, and may grow
                                  long. Default: no bound */
@@ -489,7 +492,8 @@ LLM_API llm_status llm_engine_open(llm_model* model, const llm_engine_options* o
  * and callbacks to return (< 0: for ever); LLM_DEADLINE_EXCEEDED: not yet, call again. */
 LLM_API llm_status llm_engine_shutdown(llm_engine* engine, int64_t timeout_ns);
 /* Shuts down, waits, frees. LLM_FAILED_PRECONDITION inside one of its callbacks: nothing happens.
- * Use after close is undefined. */
+ * A call that waits inside (llm_score, llm_prefix_save, ...) returns first; any other use during
+ * close or after it is undefined. */
 LLM_API llm_status llm_engine_close(llm_engine* engine);
 /* Manual drive: runs one step on this thread. *worked (may be NULL) is 0 when there was nothing to
  * do. LLM_FAILED_PRECONDITION: an engine with threads, or a step within a step. */
@@ -858,8 +862,8 @@ LLM_API llm_status llm_prefix_unpin(llm_engine* engine, llm_pin_id id);
 /* Computes the prefix where it is not cached, as llm_prefix_pin does and with its errors, and
  * writes the keys and values of its whole blocks to a file, which appears at `path` whole or not at
  * all. They are held and copied, a slice between two steps, so that nobody else waits for them,
- * into memory that max_memory_bytes counts. The file tells who reads it what the prefix says: keep
- * it as you would keep the text. */
+ * into memory that max_memory_bytes counts. The file tells who reads it what the prefix says: only
+ * its owner may (mode 0600). LLM_INVALID_ARGUMENT: something else than a file stands at `path`. */
 LLM_API llm_status llm_prefix_save(llm_engine* engine, const llm_prefix* prefix, const char* path,
                                    size_t path_size);
 /* Makes a saved prefix findable as if it had just been computed, for requests of that salt (NULL:
