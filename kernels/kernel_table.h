@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "kernels/attention.h"
+#include "kernels/dense_shape.h"
 #include "kernels/embed.h"
 #include "kernels/expert_linear.h"
 #include "kernels/gate.h"
@@ -55,8 +56,9 @@ struct KernelTable {
   MoeGatherFn moe_gather;
   MoeCombineFn moe_combine;
   ExpertLinearFn expert_linear;
-  OpenDeviceFn open_device = nullptr;    // null: host memory
-  CheckFormatFn check_format = nullptr;  // null: every format
+  OpenDeviceFn open_device = nullptr;                // null: host memory
+  CheckFormatFn check_format = nullptr;              // null: every format
+  DenseWorkspaceFn dense_workspace_bytes = nullptr;  // null: streams have no UseLibrary
 };
 
 // What saved weights are bound to: a backend, since answers differ by it, and its layout.

@@ -220,6 +220,7 @@ void StepLoop::PublishCounters() {
   counters_.cost = cost_.coefficients();
   counters_.cost_error = cost_.error();
   if (options_.spill != nullptr) counters_.spill = options_.spill->counters();
+  counters_.graphs = runner_->graphs();
   counters_.paused_current = 0;
   counters_.event_bytes_current = 0;
   for (const auto& request : active_) {

@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "kernels/row_draw.h"
+#include "src/runner/graph_counters.h"
 #include "src/scheduler/step_plan.h"
 
 namespace llm {
@@ -54,6 +55,7 @@ class Runner {
   }
   // Not OK: the device is lost, and no later call can succeed.
   virtual absl::Status DeviceStatus() const { return absl::OkStatus(); }
+  virtual GraphCounters graphs() const { return {}; }
   // Before the first Execute: the ops of a step go to `trace` while it is on.
   virtual void SetTrace(TraceRecorder* /*trace*/, const Clock* /*clock*/) {}
 };

@@ -1,6 +1,8 @@
 // Logits come last: they are the largest array, and on their own pages.
 #include "src/runner/runner_workspace.h"
 
+#include <algorithm>
+
 #include "src/base/math.h"
 
 namespace llm {
@@ -25,6 +27,16 @@ UploadMemory TakeUploads(const ModelConfig& config, const BatchShape& shape, con
   uploads.pinned = host->Take<std::byte>(static_cast<int64_t>(uploads.bytes));
   uploads.device = device->Take<std::byte>(static_cast<int64_t>(uploads.bytes));
   return uploads;
+}
+
+absl::Span<std::byte> TakeLibrary(const ModelConfig& config, const KernelTable& kernels,
+                                  const RunnerOptions& options, Arena* device) {
+  if (options.batch_invariant || kernels.dense_workspace_bytes == nullptr) return {};
+  const size_t bytes = kernels.dense_workspace_bytes(
+      {.max_rows = std::max(options.max_step_tokens, options.max_logit_rows),
+       .max_cols = std::max({config.hidden_size, config.q_size(), config.ffn_size,
+                             config.experts.shared_ffn_size, config.latent.query_rank})});
+  return {device->Take<std::byte>(static_cast<int64_t>(bytes)), bytes};
 }
 
 }  // namespace
@@ -62,6 +74,7 @@ RunnerWorkspace LayOutRunner(const ModelConfig& config, const KernelTable& kerne
     return workspace;
   }
   workspace.uploads = TakeUploads(config, shape, draws, host, device);
+  workspace.library = TakeLibrary(config, kernels, options, device);
   workspace.draw_builder = std::make_unique<DrawBuilder>(draws, host);
   workspace.edited_logits = device->Take<float>(draws.max_edits());
   workspace.host_results.measures = TakeMeasures(options.max_logit_rows, max_draws, host);

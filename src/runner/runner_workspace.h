@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "absl/types/span.h"
 #include "src/model/arena.h"
 #include "src/model/decoder_workspace.h"
 #include "src/runner/batch_builder.h"
@@ -18,8 +19,9 @@ struct RunnerWorkspace {
   std::unique_ptr<BatchBuilder> batch_builder;
   DecoderShape decoder_shape;
   DecoderWorkspace decoder;
-  StepResults results;       // where kernels write them
-  StepResults host_results;  // where the host reads them: the same, or copies out of a device
+  StepResults results;            // where kernels write them
+  StepResults host_results;       // where the host reads them: the same, or copies out of a device
+  absl::Span<std::byte> library;  // of linear layers; empty: batch_invariant
   // A device's:
   UploadMemory uploads;
   std::unique_ptr<DrawBuilder> draw_builder;

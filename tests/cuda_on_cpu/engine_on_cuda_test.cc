@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "gmock/gmock.h"
+#include "src/runner/graph_bucket.h"
 #include "tests/cuda_on_cpu/engine_on_cuda_fixture.h"
 
 namespace llm {
@@ -104,7 +105,9 @@ TEST_F(EngineOnCudaTest, TakesTheMemoryThatThePlanSays) {
   ASSERT_EQ(llm_plan(&source, &model_options, &engine_options, &plan), LLM_OK) << llm_last_error();
   EXPECT_EQ(memory().allocated_bytes() + memory().pinned_bytes(), 0u);
   Open("llama_h64-Q4_1");
-  EXPECT_EQ(memory().allocated_bytes() + memory().pinned_bytes(),
+  // Graphs are made later, in what is kept for them.
+  const size_t graphs = GraphBytes({.max_rows = 4, .max_context = 256, .num_layers = 2});
+  EXPECT_EQ(memory().allocated_bytes() + memory().pinned_bytes() + graphs,
             plan.weights_bytes + plan.kv_bytes + plan.workspace_bytes);
 }
 
@@ -167,6 +170,36 @@ TEST_F(EngineOnCudaTest, ASavedPrefixComesBackFromAFile) {
   Poll();
   EXPECT_EQ(answers_[id].ids, Head(Expected(prompt), 4));
   std::remove(path.c_str());
+}
+
+// Host memory as the second tier: a folder of memory, as /dev/shm is, takes what the GPU evicts.
+TEST_F(EngineOnCudaTest, EvictedBlocksComeBackFromTheHost) {
+  const nlohmann::json prompt = Golden("llama_h64-F32")["prompts"][1];
+  const std::string folder = testing::TempDir();
+  llm_engine_options options = EngineOptions();
+  options.kv_tokens = 96;
+  options.max_context_tokens = 96;
+  options.spill_folder = {folder.data(), folder.size()};
+  Open("llama_h64-F32", options);
+  const auto ask = [&](std::vector<int32_t> ids) {
+    const llm_request_id id = Submit(ids, 4);
+    RunAll();
+    Poll();
+    return answers_[id].ids;
+  };
+  std::vector<int32_t> ids = IdsOf(prompt);
+  EXPECT_EQ(ask(ids), Head(Expected(prompt), 4));
+  for (int32_t shift = 1; shift < 4; ++shift) {  // these take the first one's blocks
+    std::vector<int32_t> other = ids;
+    for (int32_t& id : other) id += shift;
+    ask(other);
+  }
+  EXPECT_EQ(ask(ids), Head(Expected(prompt), 4));
+  llm_metrics_snapshot metrics;
+  llm_metrics_snapshot_init(&metrics);
+  ASSERT_EQ(llm_metrics(engine_, &metrics), LLM_OK);
+  EXPECT_GT(metrics.spilled_blocks_total, 0u);
+  EXPECT_EQ(metrics.spill_failed_blocks_total, 0u);
 }
 
 // Minutes here: what the model's own goldens cover on a GPU.

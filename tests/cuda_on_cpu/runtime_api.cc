@@ -86,10 +86,10 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
       *value = 4;
       return cudaSuccess;
     case cudaDevAttrComputeCapabilityMajor:
-      *value = 8;
+      *value = Gpu::Get().capability().first;
       return cudaSuccess;
     case cudaDevAttrComputeCapabilityMinor:
-      *value = 0;
+      *value = Gpu::Get().capability().second;
       return cudaSuccess;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin:
       *value = kSharedOptinBytes;
@@ -164,6 +164,10 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   }
   if (!to_device) gpu.CountToHost(bytes);
   const bool pageable_source = !from_device && !DeviceMemory::Get().Contains(from, bytes);
+  const bool pageable_target = !to_device && !DeviceMemory::Get().Contains(to, bytes);
+  if (queue->capture != nullptr && (pageable_source || pageable_target)) {
+    return gpu.Invalidate(queue, cudaErrorStreamCaptureUnsupported);  // the call would wait
+  }
   if (pageable_source) {
     const auto* first = static_cast<const std::byte*>(from);
     auto taken = std::make_shared<std::vector<std::byte>>(first, first + bytes);
@@ -172,12 +176,13 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
       std::memcpy(to, taken->data(), taken->size());
     });
   } else {
-    gpu.Submit(queue, [to, from, bytes] {
+    const cudaError_t error = gpu.Submit(queue, [to, from, bytes] {
       const DeviceMemory::Window window;
       std::memcpy(to, from, bytes);
     });
+    if (error != cudaSuccess) return gpu.Remember(error);
   }
-  if (!to_device && !DeviceMemory::Get().Contains(to, bytes)) {
+  if (pageable_target) {
     gpu.RunUntil(queue, queue->submitted);
     if (!gpu.fault().empty()) return gpu.Remember(cudaErrorIllegalAddress);
   }
@@ -190,11 +195,10 @@ cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t 
   Queue* queue = gpu.Find(stream);
   if (queue == nullptr) return gpu.Remember(cudaErrorInvalidResourceHandle);
   if (!Reaches(memory, bytes, true)) return gpu.Remember(cudaErrorInvalidValue);
-  gpu.Submit(queue, [memory, value, bytes] {
+  return gpu.Remember(gpu.Submit(queue, [memory, value, bytes] {
     const DeviceMemory::Window window;
     std::memset(memory, value, bytes);
-  });
-  return cudaSuccess;
+  }));
 }
 
 cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute /*attribute*/, int value) {
@@ -224,10 +228,9 @@ cudaError_t SubmitGrid(const GridShape& shape, cudaStream_t stream, const Kernel
   const size_t words = call.args_bytes / sizeof(std::max_align_t) + 1;
   auto args = std::make_shared<std::vector<std::max_align_t>>(words);
   std::memcpy(args->data(), call.args, call.args_bytes);
-  gpu.Submit(queue, [shape, call, args] {
+  return gpu.Remember(gpu.Submit(queue, [shape, call, args] {
     Gpu::Get().Run(shape, [call, args] { call.call(call.kernel, args->data()); });
-  });
-  return cudaSuccess;
+  }));
 }
 
 }  // namespace llm::cuda_on_cpu

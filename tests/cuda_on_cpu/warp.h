@@ -41,6 +41,10 @@ enum class MmaOrder { kAscending, kPairs };
 void set_mma_order(MmaOrder order);
 void Mma(MmaType type, float* d, const uint32_t* a, const uint32_t* b);
 
+// mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32, in the same orders. No kernel has a use for
+// it yet: f32 activations and queries have more bits than it takes.
+void MmaE4M3(float* d, const uint32_t* a, const uint32_t* b);
+
 // mma.sync.aligned.m16n8k<depth>.row.col.s32.s8.s8.s32, depth 16 or 32. Sums wrap around.
 void MmaS8(int depth, int* d, const uint32_t* a, const uint32_t* b);
 

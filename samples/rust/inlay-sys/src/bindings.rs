@@ -445,6 +445,8 @@ pub struct llm_engine_options {
     pub hold_us: u32,
     pub max_long_requests: u32,
     pub long_request_tokens: u64,
+    pub graphs: u32,
+    pub reserved3: u32,
 }
 extern "C" {
     pub fn llm_engine_open(
@@ -545,6 +547,7 @@ pub struct llm_request_stats {
     pub stall_ns: i64,
     pub decode_ns: i64,
     pub deliver_ns: i64,
+    pub longest_gap_ns: i64,
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -845,6 +848,8 @@ pub struct llm_metrics_snapshot {
     pub spill_read_bytes_total: u64,
     pub spill_failed_blocks_total: u64,
     pub spilled_blocks_current: u64,
+    pub graph_steps_total: u64,
+    pub graph_failures_total: u64,
 }
 extern "C" {
     pub fn llm_metrics(engine: *const llm_engine, metrics: *mut llm_metrics_snapshot)
