@@ -10,7 +10,8 @@ using llm::cuda_on_cpu::Queue;
 
 // A place in a stream's work: done when the stream has come so far. Never recorded means done.
 struct CUevent_st {
-  cudaStream_t stream = nullptr;
+  int device = 0;  // that it was created for
+  uint64_t stream_id = 0;
   uint64_t ticket = 0;
 };
 
@@ -22,7 +23,7 @@ cudaError_t AfterRunning() {
 }
 
 void RunUntilEvent(const CUevent_st& event) {
-  Queue* queue = Gpu::Get().Find(event.stream);
+  Queue* queue = Gpu::Get().FindById(event.stream_id);
   if (queue != nullptr) Gpu::Get().RunUntil(queue, event.ticket);
 }
 
@@ -30,7 +31,7 @@ void RunUntilEvent(const CUevent_st& event) {
 
 cudaError_t cudaDeviceSynchronize() {
   LLM_ENTER_CALL();
-  Gpu::Get().RunAll();
+  Gpu::Get().RunDevice(Gpu::current_device());
   return AfterRunning();
 }
 
@@ -71,6 +72,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned /*flags*/) {
   LLM_ENTER_CALL();
   *event = new CUevent_st;
+  (*event)->device = Gpu::current_device();
   return cudaSuccess;
 }
 
@@ -86,13 +88,14 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (queue == nullptr || event == nullptr) {
     return Gpu::Get().Remember(cudaErrorInvalidResourceHandle);
   }
-  *event = {stream, queue->submitted};
+  if (queue->device != event->device) return Gpu::Get().Remember(cudaErrorInvalidResourceHandle);
+  *event = {event->device, queue->id, queue->submitted};
   return cudaSuccess;
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   LLM_ENTER_CALL();
-  const Queue* queue = Gpu::Get().Find(event->stream);
+  const Queue* queue = Gpu::Get().FindById(event->stream_id);
   return queue == nullptr || queue->done >= event->ticket ? cudaSuccess : cudaErrorNotReady;
 }
 
