@@ -136,9 +136,11 @@ absl::Status CudaDeviceStream::Wait() {
   return CudaStatus("wait for the device", cudaStreamSynchronize(stream_.get()));
 }
 
-absl::StatusOr<std::shared_ptr<Device>> OpenCudaDevice() {
+absl::StatusOr<std::shared_ptr<Device>> OpenCudaDevice(uint32_t index) {
   LLM_ASSIGN_OR_RETURN(const std::vector<CudaDevice> devices, CudaDevices());
-  return std::make_shared<CudaGpu>(devices.front());
+  if (index < devices.size()) return std::make_shared<CudaGpu>(devices[index]);
+  return absl::InvalidArgumentError(absl::StrCat(
+      "device_index ", index, ": GPUs that can be used: ", devices.size(), ", numbered from 0"));
 }
 
 }  // namespace llm

@@ -55,12 +55,16 @@ class TwoDevicesTest : public GpuTest {
 };
 
 TEST_F(TwoDevicesTest, EachHasItsMemory) {
-  size_t free_bytes = 0, total_bytes = 0, other_free_bytes = 0;
-  ASSERT_EQ(cudaMemGetInfo(&free_bytes, &total_bytes), cudaSuccess);
-  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
-  ASSERT_EQ(cudaMemGetInfo(&other_free_bytes, &total_bytes), cudaSuccess);
-  EXPECT_EQ(free_bytes, total_bytes - 129 * sizeof(float));
-  EXPECT_EQ(other_free_bytes, total_bytes - 128 * sizeof(float));
+  const auto free_bytes = [](int device) {
+    size_t free = 0, total = 0;
+    EXPECT_EQ(cudaSetDevice(device), cudaSuccess);
+    EXPECT_EQ(cudaMemGetInfo(&free, &total), cudaSuccess);
+    return free;
+  };
+  const size_t first = free_bytes(0), second = free_bytes(1);
+  const DeviceFloats more = On(1, {1, 2, 3});
+  EXPECT_EQ(free_bytes(0), first);
+  EXPECT_EQ(free_bytes(1), second - 3 * sizeof(float));
 }
 
 TEST_F(TwoDevicesTest, AKernelReachesThePeersMemoryOnlyWithAccess) {
