@@ -50,6 +50,7 @@ absl::Status CheckReserved(const llm_engine_options& c) {
   if (c.num_ranks > 1) field = "num_ranks";
   if (c.reserved != 0) field = "reserved";
   if (c.reserved2 != 0) field = "reserved2";
+  if (c.reserved3 != 0) field = "reserved3";
   if (field == nullptr) return absl::OkStatus();
   return absl::UnimplementedError(absl::StrCat(field, ": reserved for a later version"));
 }
@@ -87,8 +88,9 @@ absl::Status TranslateEngineOptions(const llm_engine_options* given, OpenOptions
   LLM_RETURN_IF_ERROR(CheckEnum("admission", c.admission, LLM_ADMISSION_GREEDY));
   LLM_RETURN_IF_ERROR(CheckEnum("drive", c.drive, LLM_DRIVE_MANUAL));
   LLM_RETURN_IF_ERROR(ReadSwitch("prefix_cache", c.prefix_cache, true, &options->prefix_cache));
-  bool batch_invariant = false;  // the CPU always is, and so are the CUDA kernels
-  LLM_RETURN_IF_ERROR(ReadSwitch("batch_invariant", c.batch_invariant, false, &batch_invariant));
+  LLM_RETURN_IF_ERROR(ReadSwitch("graphs", c.graphs, true, &options->graphs));
+  LLM_RETURN_IF_ERROR(
+      ReadSwitch("batch_invariant", c.batch_invariant, true, &options->batch_invariant));
   LLM_RETURN_IF_ERROR(TranslateHost(c.host, &options->host));
   LLM_RETURN_IF_ERROR(TranslateSimCosts(c.sim_costs, options));
   // A program of ABI 1.0 cannot switch it off, and knows no such refusals.

@@ -87,6 +87,11 @@ void TranslateSpill(const SpillCounters& spill, llm_metrics_snapshot* c) {
   c->spilled_blocks_current = spill.blocks_current;
 }
 
+void TranslateGraphs(const GraphCounters& graphs, llm_metrics_snapshot* c) {
+  c->graph_steps_total = graphs.launches_total;
+  c->graph_failures_total = graphs.failures_total;
+}
+
 }  // namespace
 
 llm_metrics_snapshot TranslateMetrics(const EngineMetrics& metrics) {
@@ -130,6 +135,7 @@ llm_metrics_snapshot TranslateMetrics(const EngineMetrics& metrics) {
   TranslateCost(step, &c);
   TranslateTargets(metrics, &c);
   TranslateSpill(step.spill, &c);
+  TranslateGraphs(step.graphs, &c);
   return c;
 }
 

@@ -26,6 +26,7 @@ absl::Status CheckRopeTable(const RopeTableParams& params);
 absl::Status CheckRopeKvWrite(const RopeKvWriteParams& params);
 absl::Status CheckAttention(const AttentionParams& params);
 absl::Status CheckRowStats(const RowStatsParams& params);
+absl::Status CheckSample(const SampleParams& params);
 absl::Status CheckRouterRule(const RouterRule& rule);
 absl::Status CheckMoeRoute(const MoeRouteParams& params);
 absl::Status CheckMoeGather(const MoeGatherParams& params);

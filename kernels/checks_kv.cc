@@ -100,6 +100,7 @@ absl::Status CheckRopeKvWrite(const RopeKvWriteParams& params) {
   }
   const int64_t num_slots = int64_t{p.kv.num_blocks} * layout.block_size;
   for (size_t i = 0; i < p.slot_mapping.size(); ++i) {
+    if (p.slot_mapping[i] == kNoSlot) continue;
     if (p.slot_mapping[i] < 0 || p.slot_mapping[i] >= num_slots) {
       return Invalid("rope_kv_write: token ", i, " has slot ", p.slot_mapping[i], ", the layer ",
                      num_slots);

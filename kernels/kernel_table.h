@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "kernels/attention.h"
+#include "kernels/dense_shape.h"
 #include "kernels/embed.h"
 #include "kernels/expert_linear.h"
 #include "kernels/gate.h"
@@ -19,6 +20,7 @@
 #include "kernels/rope.h"
 #include "kernels/row_stats.h"
 #include "kernels/rows.h"
+#include "kernels/sample.h"
 #include "src/tensor/device.h"
 
 namespace llm {
@@ -46,6 +48,7 @@ struct KernelTable {
   AttentionFn attention;
   AttentionWorkspaceFn attention_workspace_bytes;
   RowStatsFn row_stats;
+  SampleFn sample;
   SoftCapFn soft_cap;
   QuantizeFn quantize;
   CopyBlocksFn copy_blocks;
@@ -54,8 +57,9 @@ struct KernelTable {
   MoeGatherFn moe_gather;
   MoeCombineFn moe_combine;
   ExpertLinearFn expert_linear;
-  OpenDeviceFn open_device = nullptr;    // null: host memory
-  CheckFormatFn check_format = nullptr;  // null: every format
+  OpenDeviceFn open_device = nullptr;                // null: host memory
+  CheckFormatFn check_format = nullptr;              // null: every format
+  DenseWorkspaceFn dense_workspace_bytes = nullptr;  // null: streams have no UseLibrary
 };
 
 // What saved weights are bound to: a backend, since answers differ by it, and its layout.

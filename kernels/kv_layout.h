@@ -2,6 +2,7 @@
 // and the cache's storage.
 #pragma once
 
+#include <climits>
 #include <cstddef>
 #include <cstdint>
 
@@ -16,6 +17,9 @@ inline constexpr int kKeyTile = 16;
 
 // Dimensions that share a scale of kI4: a group within a token and head.
 inline constexpr int kKvGroup = 32;
+
+// In the place of a token's slot: its keys and values are stored nowhere.
+inline constexpr int32_t kNoSlot = INT_MIN;
 
 // One block of one layer holds, for each kv head, a region of head_bytes():
 //   keys          [block_size / 16, head_dim, 16]

@@ -16,7 +16,8 @@ struct PackedWeight {
   int64_t rows = 0;        // outputs
   int64_t cols = 0;        // inputs
   const std::byte* data =
-      nullptr;  // borrowed, 64-byte aligned, packed_bytes(format, rows, cols) long
+      nullptr;              // borrowed, 64-byte aligned, packed_bytes(format, rows, cols) long
+  bool row_scales = false;  // F8_E4M3, Q8_F32: known to have one scale a row
 };
 
 // Rows handled together: pack_rows takes whole tiles, except for the last rows of the matrix.

@@ -44,7 +44,7 @@ struct RopeKvWriteParams {
   int rope_dim = 0;                // even, <= head_dim; 0: no rotation
   const float* cos_sin = nullptr;  // [tokens, rope_dim / 2, 2]
   absl::Span<const int32_t>
-      slot_mapping;  // [tokens], distinct; INVALID_ARGUMENT outside the layer's blocks
+      slot_mapping;  // [tokens], distinct or kNoSlot; INVALID_ARGUMENT outside the layer's blocks
   KvLayerView kv;
 };
 using RopeKvWriteFn = absl::Status (*)(const RopeKvWriteParams& params, const Stream& stream);

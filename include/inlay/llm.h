@@ -439,7 +439,8 @@ typedef struct llm_engine_options {
   uint32_t spin_us;            /* how long idle workers poll before they park; default 50 */
   int64_t token_gap_target_ns; /* of requests that state none; default: none */
   uint32_t num_ranks;          /* reserved */
-  uint32_t batch_invariant;    /* switch, for CUDA; the CPU always is */
+  uint32_t batch_invariant;    /* switch, default on, and the CPU always is. Off: linear layers on a
+                                  GPU may be cuBLASLt's, and an answer may depend on the batch */
   llm_log_callback log;
   void* log_user_data;
   const llm_host* host; /* read during the call; default: no hooks */
@@ -460,9 +461,14 @@ typedef struct llm_engine_options {
   uint32_t hold_us;     /* how long requests that come to an idle engine wait at most for others to
                            share their first step; default 0. Manual drive: steps
                            say that they worked meanwhile */
-  uint32_t max_long_requests;   /* running at once, of those that know long_request_tokens tokens;
-                                   shorter ones pass others that wait. Default: no bound */
+  uint32_t max_long_requests; /* running at once, of those that knew long_request_tokens tokens when
+                                 they started; shorter ones pass others that wait, and may grow
+                                 long. Default: no bound */
   uint64_t long_request_tokens; /* prompt and output so far; default: max_context_tokens / 4 */
+  uint32_t graphs; /* switch, for CUDA, default on: a step in which all requests decode is launched
+                      as one CUDA graph. While one is recorded, which takes some milliseconds a few
+                      times in an engine's life, a cudaDeviceSynchronize of the host's fails */
+  uint32_t reserved3;
 } llm_engine_options;
 
 static inline void llm_engine_options_init(llm_engine_options* options) {
@@ -609,8 +615,10 @@ typedef struct llm_request_stats {
   int64_t prefill_ns; /* inside steps that it was part of, up to its first token */
   int64_t
       stall_ns; /* in no step after its first: preempted, paused, left out, or the step failed */
-  int64_t decode_ns;  /* inside its steps from the first token on */
-  int64_t deliver_ns; /* end of its last step, or its end between steps, until FINISHED left */
+  int64_t decode_ns;      /* inside its steps from the first token on */
+  int64_t deliver_ns;     /* end of its last step, or its end between steps, until FINISHED left */
+  int64_t longest_gap_ns; /* between two steps that gave it tokens, or one of its choices; since
+                             ABI 1.1 */
 } llm_request_stats;
 
 typedef struct llm_logprob {
@@ -710,7 +718,7 @@ typedef struct llm_request {
                                       begins at 1: submit first runs steps up to then, or lets the
                                       clock jump. 0: now */
   uint32_t request_class;          /* outputs of one class are expected to be as long as its last
-                                      ones; beyond 64 classes all others are one */
+                                      ones; from the 64th class of an engine on all are one */
   uint32_t reserved;
   llm_string kv_transfer;      /* reserved */
   llm_event_callback on_event; /* events go here, or else to ... */
@@ -995,6 +1003,9 @@ typedef struct llm_metrics_snapshot {
   uint64_t spill_read_bytes_total;
   uint64_t spill_failed_blocks_total; /* damaged or unreadable: computed again */
   uint64_t spilled_blocks_current;
+  uint64_t graph_steps_total;    /* steps of decodes that a device got as one graph */
+  uint64_t graph_failures_total; /* graphs that could not be made or launched: steps like theirs are
+                                    launched op by op, with the same answers */
 } llm_metrics_snapshot;
 
 static inline void llm_metrics_snapshot_init(llm_metrics_snapshot* metrics) {

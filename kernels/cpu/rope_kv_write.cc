@@ -13,12 +13,13 @@ constexpr int64_t kTokensPerTask = 4;
 RopeKvWriteToken Token(const RopeKvWriteParams& p, int64_t token) {
   const KvLayout& layout = p.kv.layout;
   const int slot = p.slot_mapping[static_cast<size_t>(token)];
+  const bool stored = slot != kNoSlot;
   return {
       .q = p.q + token * p.q_stride,
       .k = p.k + token * p.kv_stride,
       .v = p.v + token * p.kv_stride,
       .num_heads = p.num_heads,
-      .num_kv_heads = layout.num_kv_heads,
+      .num_kv_heads = stored ? layout.num_kv_heads : 0,
       .head_dim = layout.head_dim,
       .q_norm = p.q_norm,
       .k_norm = p.k_norm,
@@ -27,12 +28,13 @@ RopeKvWriteToken Token(const RopeKvWriteParams& p, int64_t token) {
       .rope_dim = p.rope_dim,
       .cos_sin = p.cos_sin + token * p.rope_dim,
       .dtype = layout.dtype,
-      .block = p.kv.base + static_cast<size_t>(slot / layout.block_size) * layout.block_bytes(),
+      .block = p.kv.base +
+               static_cast<size_t>(stored ? slot / layout.block_size : 0) * layout.block_bytes(),
       .head_bytes = layout.head_bytes(),
       .values_offset = layout.values_offset(),
       .key_scales_offset = layout.key_scales_offset(),
       .value_scales_offset = layout.value_scales_offset(),
-      .offset = slot % layout.block_size,
+      .offset = stored ? slot % layout.block_size : 0,
       .block_size = layout.block_size,
       .constant_scales = layout.constant_scales,
       .key_scale = p.kv.key_scale,

@@ -31,6 +31,8 @@ const KernelTable& Table() {
       .attention = Bind<kIsa, cpu::Attention, AttentionParams>,
       .attention_workspace_bytes = cpu::AttentionWorkspaceBytes,
       .row_stats = Bind<kIsa, cpu::RowStats, RowStatsParams>,
+      // The engine draws from host memory by src/sampling.
+      .sample = ReferenceSample,
       .soft_cap = Bind<kIsa, cpu::SoftCap, SoftCapParams>,
       .quantize = Bind<kIsa, cpu::Quantize, QuantizeParams>,
       // Plain copies.

@@ -24,7 +24,8 @@ struct Workspace {
 
 Workspace WorkspaceOf(int64_t tokens, int64_t num_heads, int64_t head_dim, int64_t num_splits) {
   const int64_t values = tokens * num_heads * head_dim;
-  const int64_t partials = std::min(tokens, kSplitTokens) * num_heads * num_splits * (head_dim + 2);
+  const int64_t partials = std::min(tokens, kSplitTokens) * num_heads * num_splits *
+                           AttentionPartFloats(static_cast<int>(head_dim));
   return {RoundUp<size_t>(static_cast<size_t>(values) * sizeof(float), 64),
           static_cast<size_t>(partials) * sizeof(float)};
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/cuda/cuda_graph.h"
 #include "kernels/cuda/cuda_status.h"
 #include "kernels/cuda/devices.h"
 #include "src/base/status_macros.h"
@@ -97,6 +98,14 @@ CudaDeviceStream::~CudaDeviceStream() {
   if (stream_.get() != nullptr) (void)cudaStreamSynchronize(stream_.get());
   stream_.Reset();
   uploads_.reset();
+  dense_.reset();
+}
+
+absl::Status CudaDeviceStream::UseLibrary(std::byte* memory, size_t bytes) {
+  const ScopedCudaDevice scope(index_);
+  LLM_RETURN_IF_ERROR(scope.status());
+  LLM_ASSIGN_OR_RETURN(dense_, DenseLinear::Create(memory, bytes));
+  return absl::OkStatus();
 }
 
 absl::Status CudaDeviceStream::Begin() {
@@ -134,6 +143,23 @@ absl::Status CudaDeviceStream::Wait() {
   const ScopedCudaDevice scope(index_);
   LLM_RETURN_IF_ERROR(scope.status());
   return CudaStatus("wait for the device", cudaStreamSynchronize(stream_.get()));
+}
+
+absl::Status CudaDeviceStream::BeginCapture() {
+  const ScopedCudaDevice scope(index_);
+  LLM_RETURN_IF_ERROR(scope.status());
+  return CudaGraph::Begin(launches());
+}
+
+absl::StatusOr<std::unique_ptr<DeviceGraph>> CudaDeviceStream::EndCapture() {
+  const ScopedCudaDevice scope(index_);  // where it fails, the stream is told all the same
+  return CudaGraph::End(index_, launches());
+}
+
+absl::Status CudaDeviceStream::Launch(const DeviceGraph& graph) {
+  const ScopedCudaDevice scope(index_);
+  LLM_RETURN_IF_ERROR(scope.status());
+  return static_cast<const CudaGraph&>(graph).Launch(launches());
 }
 
 absl::StatusOr<std::shared_ptr<Device>> OpenCudaDevice(uint32_t index) {

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "kernels/cuda/cuda_kernels.h"
+#include "kernels/cuda/dense_linear.h"
 #include "kernels/cuda/device_buffer.h"
 #include "src/tensor/device.h"
 
@@ -37,14 +38,18 @@ class CudaDeviceStream : public DeviceStream {
   ~CudaDeviceStream() override;
 
   absl::Status Begin() override;
+  absl::Status UseLibrary(std::byte* memory, size_t bytes) override;
   absl::Status CopyIn(void* to, const void* from, size_t bytes) override;
   absl::Status CopyOut(void* to, const void* from, size_t bytes) override;
   absl::Status CopyWithin(void* to, const void* from, size_t bytes) override;
   absl::Status Clear(void* memory, size_t bytes) override;
   absl::Status Wait() override;
+  absl::Status BeginCapture() override;
+  absl::StatusOr<std::unique_ptr<DeviceGraph>> EndCapture() override;
+  absl::Status Launch(const DeviceGraph& graph) override;
 
   int index() const { return index_; }
-  CudaStream launches() const { return {stream_.get(), uploads_.get()}; }
+  CudaStream launches() const { return {stream_.get(), uploads_.get(), dense_.get()}; }
 
  private:
   explicit CudaDeviceStream(int index) : index_(index) {}
@@ -54,6 +59,7 @@ class CudaDeviceStream : public DeviceStream {
   const int index_;
   StreamOwner stream_;
   std::unique_ptr<StepUploads> uploads_;
+  std::unique_ptr<DenseLinear> dense_;  // null: linear layers have kernels of their own alone
 };
 
 // One of CudaDevices() by its place there. UNAVAILABLE, saying why, when there is none;

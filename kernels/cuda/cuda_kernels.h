@@ -4,8 +4,9 @@
 // and attention's block_table, are host memory that stays as it is until the step's work is done;
 // but what moe_route writes stays on the device: moe_gather's row_tokens, expert_linear's
 // expert_begin and reorder's order_begin are device memory, and moe_route's word (as moe_combine's
-// rows) that they are right. Weights are the file's blocks, 16-byte aligned. Results are there when
-// the stream has come so far.
+// rows) that they are right. With `dense`, round_to_bf16 lets `linear` round activations to
+// whatever the library multiplies the weights with. Weights are the file's blocks, 16-byte aligned.
+// Results are there when the stream has come so far.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -15,9 +16,12 @@
 
 namespace llm {
 
+class DenseLinear;
+
 struct CudaStream {
   cudaStream_t stream = nullptr;
   StepUploads* uploads = nullptr;
+  DenseLinear* dense = nullptr;  // null: sums do not depend on the batch
 };
 
 namespace cuda {
@@ -31,6 +35,7 @@ absl::Status RopeKvWrite(const RopeKvWriteParams& params, const CudaStream& stre
 absl::Status Attention(const AttentionParams& params, const CudaStream& stream);
 size_t AttentionWorkspaceBytes(const AttentionShape& shape);
 absl::Status RowStats(const RowStatsParams& params, const CudaStream& stream);
+absl::Status Sample(const SampleParams& params, const CudaStream& stream);
 absl::Status SoftCap(const SoftCapParams& params, const CudaStream& stream);
 absl::Status Quantize(const QuantizeParams& params, const CudaStream& stream);
 absl::Status CopyBlocks(const CopyBlocksParams& params, const CudaStream& stream);

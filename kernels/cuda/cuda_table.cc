@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/cuda/cuda_device.h"
+#include "kernels/cuda/dense_linear.h"
 #include "kernels/cuda/device_formats.h"
 #include "kernels/reference/reference.h"
 #include "src/base/status_macros.h"
@@ -41,6 +42,7 @@ const KernelTable& CudaKernels() {
       .attention = On<cuda::Attention, AttentionParams>,
       .attention_workspace_bytes = cuda::AttentionWorkspaceBytes,
       .row_stats = On<cuda::RowStats, RowStatsParams>,
+      .sample = On<cuda::Sample, SampleParams>,
       .soft_cap = On<cuda::SoftCap, SoftCapParams>,
       .quantize = On<cuda::Quantize, QuantizeParams>,
       .copy_blocks = On<cuda::CopyBlocks, CopyBlocksParams>,
@@ -51,6 +53,7 @@ const KernelTable& CudaKernels() {
       .expert_linear = On<cuda::ExpertLinear, ExpertLinearParams>,
       .open_device = OpenCudaDevice,
       .check_format = CheckFormat,
+      .dense_workspace_bytes = DenseLinear::WorkspaceBytes,
   };
   return kTable;
 }

@@ -1,4 +1,4 @@
-// Owners of a device's memory, of pinned host memory, of a stream and of an event.
+// Owners of a device's memory, of pinned host memory, of a stream, an event and a graph.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -42,6 +42,8 @@ using DeviceMemoryOwner = CudaOwner<void*, cudaFree>;
 using PinnedMemoryOwner = CudaOwner<void*, cudaFreeHost>;
 using StreamOwner = CudaOwner<cudaStream_t, cudaStreamDestroy>;
 using EventOwner = CudaOwner<cudaEvent_t, cudaEventDestroy>;
+using GraphOwner = CudaOwner<cudaGraph_t, cudaGraphDestroy>;
+using GraphExecOwner = CudaOwner<cudaGraphExec_t, cudaGraphExecDestroy>;
 
 // RESOURCE_EXHAUSTED, naming `what` and the size, when there is no room. bytes may be 0.
 absl::StatusOr<DeviceMemoryOwner> AllocateDevice(size_t bytes, const char* what);

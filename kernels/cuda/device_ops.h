@@ -9,6 +9,7 @@
 
 #include "kernels/activations.h"
 #include "kernels/kv_layout.h"
+#include "kernels/row_draw.h"
 #include "src/tensor/dtype.h"
 
 namespace llm {
@@ -170,12 +171,20 @@ struct AttentionArgs {
   float soft_cap;
   const float* sinks;
   int num_splits;  // of the longest context
-  float*
-      partials;  // [tokens, num_heads, num_splits, head_dim + 2], or null: one block does them all
+  // [tokens, num_heads, num_splits, AttentionPartFloats], or null: one block does all splits
+  float* partials;
   int64_t num_tokens;
   float* out;  // [tokens, num_heads * head_dim]
 };
+constexpr int AttentionPartFloats(int head_dim) { return head_dim + 4; }
 cudaError_t LaunchAttention(const AttentionArgs& args, cudaStream_t stream);
+// Its part that depends on the KV dtype.
+cudaError_t LaunchAttentionF32(const AttentionArgs& args, cudaStream_t stream);
+cudaError_t LaunchAttentionF16(const AttentionArgs& args, cudaStream_t stream);
+cudaError_t LaunchAttentionBF16(const AttentionArgs& args, cudaStream_t stream);
+cudaError_t LaunchAttentionF8E4M3(const AttentionArgs& args, cudaStream_t stream);
+cudaError_t LaunchAttentionI8(const AttentionArgs& args, cudaStream_t stream);
+cudaError_t LaunchAttentionI4(const AttentionArgs& args, cudaStream_t stream);
 
 struct CopyBlocksArgs {
   const float* from;
@@ -209,5 +218,22 @@ struct RowStatsArgs {
   float* log_sum_exp;
 };
 cudaError_t LaunchRowStats(const RowStatsArgs& args, cudaStream_t stream);
+
+// Of the sizes, only the number of draws is the launch's: the rest is read from device memory.
+struct SampleArgs {
+  float* logits;
+  int64_t cols;
+  const int32_t* argmax;
+  const float* max;
+  const float* log_sum_exp;
+  const RowDraw* draws;  // [num_draws]
+  int64_t num_draws;
+  const LogitEdit* edits;
+  float* originals;
+  TokenLogprob* drawn;
+  TokenLogprob* top;
+  int64_t max_top;
+};
+cudaError_t LaunchSample(const SampleArgs& args, cudaStream_t stream);
 
 }  // namespace llm

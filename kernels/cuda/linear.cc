@@ -3,6 +3,7 @@
 #include "kernels/checks.h"
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/cuda/cuda_status.h"
+#include "kernels/cuda/dense_linear.h"
 #include "kernels/cuda/device_formats.h"
 #include "kernels/cuda/device_ops.h"
 #include "src/base/status_macros.h"
@@ -75,7 +76,12 @@ absl::Status RunOutput(const LinearParams& params, const Output& output, cudaStr
 
 absl::Status Linear(const LinearParams& params, const CudaStream& stream) {
   LLM_RETURN_IF_ERROR(CheckLinear(params));
+  if (stream.dense != nullptr) stream.dense->Begin();
   for (const LinearOutput& output : params.outputs) {
+    if (stream.dense != nullptr) {
+      LLM_ASSIGN_OR_RETURN(const bool done, stream.dense->Run(params, output, stream.stream));
+      if (done) continue;
+    }
     LLM_RETURN_IF_ERROR(RunOutput(params, {output, {}}, stream.stream));
   }
   return absl::OkStatus();

@@ -33,10 +33,6 @@ struct Stage {
   uint16_t activations[kRows][kStride];
 };
 
-__device__ __forceinline__ uint32_t PackBF16(float low, float high) {
-  return ToBF16(low) | static_cast<uint32_t>(ToBF16(high)) << 16;
-}
-
 // What lies beyond the last output, row or column is zero.
 template <int kRows>
 __device__ __forceinline__ void LoadStage(const LinearArgs& args, int64_t first_output,

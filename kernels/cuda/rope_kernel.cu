@@ -167,6 +167,7 @@ __global__ void __launch_bounds__(kHeads* kWarp) rope_kv_write_kernel(const Rope
     return;
   }
   const int slot = args.slot_mapping[token];
+  if (slot == kNoSlot) return;  // a whole warp
   std::byte* region = args.kv.base + (int64_t{slot / args.kv.block_size} * num_kv_heads + kv_head) *
                                          args.kv.head_bytes;
   StoreHead(args.kv, head, region, slot % args.kv.block_size, is_key);

@@ -32,6 +32,30 @@ absl::Status RowStats(const RowStatsParams& params, const CudaStream& stream) {
   return CudaStatus("row_stats", LaunchRowStats(args, stream.stream));
 }
 
+absl::Status Sample(const SampleParams& params, const CudaStream& stream) {
+  const SampleParams& p = params;
+  LLM_RETURN_IF_ERROR(CheckSample(p));
+  if (p.draws.empty()) return absl::OkStatus();
+  LLM_ASSIGN_OR_RETURN(const RowDraw* draws, stream.uploads->Upload(stream.stream, p.draws));
+  const LogitEdit* edits = nullptr;
+  if (!p.edits.empty()) {
+    LLM_ASSIGN_OR_RETURN(edits, stream.uploads->Upload(stream.stream, p.edits));
+  }
+  const SampleArgs args = {p.logits,
+                           p.cols,
+                           p.argmax,
+                           p.max,
+                           p.log_sum_exp,
+                           draws,
+                           static_cast<int64_t>(p.draws.size()),
+                           edits,
+                           p.originals,
+                           p.drawn,
+                           p.top,
+                           p.max_top};
+  return CudaStatus("sample", LaunchSample(args, stream.stream));
+}
+
 absl::Status SoftCap(const SoftCapParams& params, const CudaStream& stream) {
   LLM_RETURN_IF_ERROR(CheckSoftCap(params));
   if (params.rows == 0) return absl::OkStatus();

@@ -23,6 +23,25 @@ __device__ __forceinline__ uint16_t ToBF16(float x) {
   return __bfloat16_as_ushort(__float2bfloat16_rn(x));
 }
 
+// Two in a word, the first in its low half.
+__device__ __forceinline__ uint32_t PackF16(float low, float high) {
+  const __half2 pair = __floats2half2_rn(low, high);
+  return *reinterpret_cast<const uint32_t*>(&pair);
+}
+__device__ __forceinline__ uint32_t PackBF16(float low, float high) {
+  const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
+  return *reinterpret_cast<const uint32_t*>(&pair);
+}
+__device__ __forceinline__ float LowOfBF16(uint32_t pair) { return __uint_as_float(pair << 16); }
+__device__ __forceinline__ float HighOfBF16(uint32_t pair) {
+  return __uint_as_float(pair & 0xffff0000u);
+}
+__device__ __forceinline__ uint32_t SubtractF16(uint32_t pair, uint32_t subtrahend) {
+  const __half2 difference = __hsub2(*reinterpret_cast<const __half2*>(&pair),
+                                     *reinterpret_cast<const __half2*>(&subtrahend));
+  return *reinterpret_cast<const uint32_t*>(&difference);
+}
+
 // Element `i` of a matrix of `dtype`, without its scale.
 __device__ __forceinline__ float LoadElement(DType dtype, const std::byte* matrix, int64_t i) {
   switch (dtype) {

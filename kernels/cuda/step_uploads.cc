@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/cuda/cuda_status.h"
@@ -26,6 +27,7 @@ absl::StatusOr<std::unique_ptr<StepUploads>> StepUploads::Create(const UploadMem
 absl::Status StepUploads::Begin() {
   LLM_RETURN_IF_CUDA_ERROR("begin of a step", cudaEventSynchronize(copied_.get()));
   copies_.clear();
+  recording_.reset();
   used_bytes_ = 0;
   return absl::OkStatus();
 }
@@ -33,23 +35,57 @@ absl::Status StepUploads::Begin() {
 absl::StatusOr<const std::byte*> StepUploads::Upload(cudaStream_t stream, const void* host,
                                                      size_t bytes) {
   for (const Copy& copy : copies_) {
-    if (copy.host == host && copy.bytes == bytes) return copy.device;
+    if (copy.host == host && copy.bytes == bytes) return memory_.device + copy.begin;
   }
   const size_t begin = used_bytes_;
   if (bytes > memory_.bytes - begin) {
     return absl::ResourceExhaustedError(
         absl::StrCat("arrays of a step: ", bytes, " bytes after ", begin, " of ", memory_.bytes));
   }
-  std::byte* device = memory_.device + begin;
-  std::byte* pinned = memory_.pinned + begin;
-  if (bytes > 0) std::memcpy(pinned, host, bytes);
   // From here on the pinned bytes count as read, whatever fails.
   used_bytes_ = std::min(memory_.bytes, begin + RoundUp<size_t>(bytes, 64));
+  if (!recording_) {
+    if (bytes > 0) std::memcpy(memory_.pinned + begin, host, bytes);
+    LLM_RETURN_IF_ERROR(CopyRange(begin, begin + bytes, stream));
+  }
+  copies_.push_back({host, bytes, begin});
+  return memory_.device + begin;
+}
+
+absl::Status StepUploads::CopyRange(size_t begin, size_t end, cudaStream_t stream) {
   LLM_RETURN_IF_CUDA_ERROR("arrays of a step",
-                           cudaMemcpyAsync(device, pinned, bytes, cudaMemcpyHostToDevice, stream));
-  LLM_RETURN_IF_CUDA_ERROR("arrays of a step", cudaEventRecord(copied_.get(), stream));
-  copies_.push_back({host, bytes, device});
-  return device;
+                           cudaMemcpyAsync(memory_.device + begin, memory_.pinned + begin,
+                                           end - begin, cudaMemcpyHostToDevice, stream));
+  return CudaStatus("arrays of a step", cudaEventRecord(copied_.get(), stream));
+}
+
+void StepUploads::BeginRecording() {
+  recording_.emplace();
+  recording_->begin = used_bytes_;
+  copies_.swap(recording_->copies);  // a graph does not lean on what this step alone copied
+}
+
+StepUploads::Recording StepUploads::EndRecording() {
+  copies_.swap(recording_->copies);
+  recording_->end = used_bytes_;
+  used_bytes_ = recording_->begin;
+  Recording recording = *std::move(recording_);
+  recording_.reset();
+  return recording;
+}
+
+absl::Status StepUploads::Replay(const Recording& recording, cudaStream_t stream) {
+  if (used_bytes_ != recording.begin) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "arrays of a graph: their place at ", recording.begin, " is taken up to ", used_bytes_));
+  }
+  used_bytes_ = recording.end;
+  for (const Copy& copy : recording.copies) {
+    if (copy.bytes > 0) std::memcpy(memory_.pinned + copy.begin, copy.host, copy.bytes);
+  }
+  LLM_RETURN_IF_ERROR(CopyRange(recording.begin, recording.end, stream));
+  copies_.insert(copies_.end(), recording.copies.begin(), recording.copies.end());
+  return absl::OkStatus();
 }
 
 }  // namespace llm

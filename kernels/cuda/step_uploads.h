@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -25,6 +26,23 @@ class StepUploads {
   // read the same pinned memory.
   absl::Status Begin();
 
+  // Arrays that a graph's work reads: where they lie in host memory, and where their copies do.
+  struct Copy {
+    const void* host = nullptr;
+    size_t bytes = 0;
+    size_t begin = 0;  // in the upload memory
+  };
+  struct Recording {
+    std::vector<Copy> copies;
+    size_t begin = 0, end = 0;  // of all copies
+  };
+  // In between, Upload gives arrays their places and copies nothing.
+  void BeginRecording();
+  Recording EndRecording();
+  // Copies the arrays of a recording as they are now, all at once. FAILED_PRECONDITION where the
+  // step has copied others to their places.
+  absl::Status Replay(const Recording& recording, cudaStream_t stream);
+
   // The copy on the device, which work put on the stream from now on finds filled. Within a step
   // the same range of host memory gives the same copy and must not have changed. RESOURCE_EXHAUSTED
   // when the step copies more than the memory holds.
@@ -38,18 +56,15 @@ class StepUploads {
   }
 
  private:
-  struct Copy {
-    const void* host = nullptr;
-    size_t bytes = 0;
-    const std::byte* device = nullptr;
-  };
-
   explicit StepUploads(const UploadMemory& memory) : memory_(memory) {}
+
+  absl::Status CopyRange(size_t begin, size_t end, cudaStream_t stream);
 
   const UploadMemory memory_;
   size_t used_bytes_ = 0;
   EventOwner copied_;         // recorded behind the last copy
   std::vector<Copy> copies_;  // of this step: some ten, looked up by each op of each layer
+  std::optional<Recording> recording_;
 };
 
 }  // namespace llm

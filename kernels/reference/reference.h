@@ -19,6 +19,7 @@ absl::Status ReferenceRopeKvWrite(const RopeKvWriteParams& params, const Stream&
 absl::Status ReferenceAttention(const AttentionParams& params, const Stream& stream);
 size_t ReferenceAttentionWorkspaceBytes(const AttentionShape& shape);
 absl::Status ReferenceRowStats(const RowStatsParams& params, const Stream& stream);
+absl::Status ReferenceSample(const SampleParams& params, const Stream& stream);
 absl::Status ReferenceSoftCap(const SoftCapParams& params, const Stream& stream);
 absl::Status ReferenceQuantize(const QuantizeParams& params, const Stream& stream);
 absl::Status ReferenceCopyBlocks(const CopyBlocksParams& params, const Stream& stream);

@@ -75,6 +75,7 @@ void WriteToken(const RopeKvWriteParams& p, int64_t token) {
     RotateHead(q, p.pairs, p.rope_dim, cos_sin);
   }
   const int slot = p.slot_mapping[static_cast<size_t>(token)];
+  if (slot == kNoSlot) return;
   const int offset = slot % layout.block_size;
   for (int h = 0; h < layout.num_kv_heads; ++h) {
     float* k = p.k + token * p.kv_stride + int64_t{h} * layout.head_dim;

@@ -18,6 +18,7 @@ const KernelTable& ReferenceKernels() {
       .attention = ReferenceAttention,
       .attention_workspace_bytes = ReferenceAttentionWorkspaceBytes,
       .row_stats = ReferenceRowStats,
+      .sample = ReferenceSample,
       .soft_cap = ReferenceSoftCap,
       .quantize = ReferenceQuantize,
       .copy_blocks = ReferenceCopyBlocks,

@@ -34,6 +34,8 @@ void AddEngineFlags(OpenFlags* flags, FlagTable* table) {
   table->Add("--block-size", "tokens; default: the library's", &flags->block_size);
   table->Add("--token-gap-ms", "token_gap_target_ns; default: none", &flags->token_gap_ms);
   table->Add("--max-step-tokens", "step budget; default: the library's", &flags->max_step_tokens);
+  table->Add("--batched-sums", "batch_invariant off: a GPU's answers may depend on the batch",
+             &flags->batched_sums);
 }
 
 uint32_t KvDtype(const std::string& name) {
@@ -48,6 +50,7 @@ bool SameModel(const OpenFlags& a, const OpenFlags& b) {
   other.block_size = a.block_size;
   other.max_step_tokens = a.max_step_tokens;
   other.token_gap_ms = a.token_gap_ms;
+  other.batched_sums = a.batched_sums;
   return a == other;
 }
 
@@ -71,6 +74,7 @@ llm_engine_options EngineOptions(const OpenFlags& flags) {
   options.block_size = flags.block_size;
   options.max_step_tokens = flags.max_step_tokens;
   options.token_gap_target_ns = int64_t{flags.token_gap_ms} * 1'000'000;
+  options.batch_invariant = flags.batched_sums ? LLM_OFF : 0;
   return options;
 }
 

@@ -9,14 +9,14 @@
 namespace replay {
 
 // A fit holds for the last steps alone, and another program may have taken the machine during
-// those: of all fits of a run, that one stands for it whose prediction of an average step is the
-// median.
+// those. So each fit of a run is scaled until decodes and prefills of the whole run take in total
+// what they did, and the one that then predicts single steps best stands for the run.
 class CostLog {
  public:
-  void Add(const llm_metrics_snapshot& metrics);
-  // "fixed_ns,decode_row_ns,prefill_token_ns,decode_key_ps,prefill_pair_ps", where what a step
-  // takes beside the model belongs to fixed_ns. `before`: when the run began.
-  std::string Text(const llm_metrics_snapshot& before, const llm_metrics_snapshot& after) const;
+  void Add(const llm_metrics_snapshot& metrics) { fits_.push_back(metrics); }
+  // "fixed_ns,decode_row_ns,prefill_token_ns,decode_key_ps,prefill_pair_ps". `steps`: of the run,
+  // none failed.
+  std::string Text(const std::vector<llm_step_record>& steps) const;
 
  private:
   std::vector<llm_metrics_snapshot> fits_;

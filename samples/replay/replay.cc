@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <iterator>
 
 namespace replay {
 namespace {
@@ -94,14 +95,13 @@ bool Session::Submit(const TraceRequest& one, int64_t arrival_ns) {
   return true;
 }
 
-// A target of 0 is none. Gaps between single tokens are not in the stats: the average counts.
+// A target of 0 is none. A gap may be a quarter longer, as the library's counters have it.
 bool Session::IsGood(const llm_event& event) const {
   const llm_request_stats& stats = *event.stats;
   const auto met = [](int64_t ns, unsigned ms) { return ms == 0 || ns <= Milliseconds(ms); };
-  const int64_t gaps_ns = stats.total_ns - stats.deliver_ns - stats.ttft_ns;
   return event.status == LLM_OK && met(stats.ttft_ns, flags_.first_token_ms) &&
          met(stats.total_ns, flags_.completion_ms) &&
-         met(gaps_ns / std::max(1, stats.generated_tokens - 1) * 4 / 5, flags_.gap_ms);
+         met(stats.longest_gap_ns / 5 * 4, flags_.gap_ms);
 }
 
 void Session::TakeFinish(const llm_event& event, Result* result) {
@@ -122,7 +122,7 @@ void Session::Poll(int64_t timeout_ns, Result* result) {
     for (size_t i = 0; i < count; ++i)
       if (events[i].type == LLM_EVENT_FINISHED) TakeFinish(events[i], result);
   }
-  if (!flags_.timeline.empty()) ReadSteps();
+  if (!simulated_ || !flags_.timeline.empty()) ReadSteps();
   if (Clock::now() < next_costs_ || simulated_) return;
   next_costs_ = Clock::now() + std::chrono::milliseconds(100);
   llm_metrics_snapshot metrics;
@@ -136,7 +136,8 @@ void Session::ReadSteps() {
   while (count == 256) {
     tools::Check(
         llm_step_records_read(engine_.get(), &cursor_, records, sizeof records[0], 256, &count));
-    steps_.insert(steps_.end(), records, records + count);
+    std::copy_if(records, records + count, std::back_inserter(steps_),
+                 [](const llm_step_record& step) { return step.failed == 0; });
   }
 }
 
@@ -196,7 +197,8 @@ Result Session::Run(const std::vector<TraceRequest>& trace) {
   result.wall_seconds = static_cast<double>(NanosecondsSince(start)) * 1e-9;
   result.seconds =
       static_cast<double>(result.metrics.clock_ns_current - before.clock_ns_current) * 1e-9;
-  result.costs = simulated_ ? flags_.costs : costs_.Text(before, result.metrics);
+  costs_.Add(result.metrics);
+  result.costs = simulated_ ? flags_.costs : costs_.Text(steps_);
   llm_metrics_snapshot& total = result.metrics;
   total.good_requests_total -= before.good_requests_total;
   total.generated_tokens_total -= before.generated_tokens_total;

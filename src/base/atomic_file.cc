@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,13 +30,21 @@ absl::Status WriteError(int error, const std::string& path) {
 
 }  // namespace
 
-absl::StatusOr<AtomicFile> AtomicFile::Create(std::string path) {
+absl::StatusOr<AtomicFile> AtomicFile::Create(std::string path, unsigned mode) {
+  // A rename would put a file in the place of a device or a pipe.
+  struct stat there;
+  if (stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot write ", path, ": something else than a file stands there"));
+  }
+  const std::string folder = path.substr(0, path.rfind('/') + 1);
   int error = EEXIST;
   for (int attempt = 0; attempt < kAttempts && error == EEXIST; ++attempt) {
     uint64_t random = 0;
     if (getrandom(&random, sizeof(random), 0) != static_cast<ssize_t>(sizeof(random))) continue;
-    std::string temporary = absl::StrCat(path, ".", absl::Hex(random, absl::kZeroPad16), ".tmp");
-    const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    std::string temporary =
+        absl::StrCat(folder, ".inlay-", absl::Hex(random, absl::kZeroPad16), ".tmp");
+    const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (fd >= 0) return AtomicFile(std::move(path), std::move(temporary), fd);
     error = errno;
   }

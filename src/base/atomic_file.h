@@ -11,10 +11,12 @@ namespace llm {
 
 // Written beside its place under another name, which Commit renames and the destructor removes.
 // Errors name the path: NOT_FOUND, PERMISSION_DENIED, ...; RESOURCE_EXHAUSTED when the disk, a
-// quota or the process's limit for files is full.
+// quota or the process's limit for files is full; INVALID_ARGUMENT: something else than a file
+// stands there.
 class AtomicFile {
  public:
-  static absl::StatusOr<AtomicFile> Create(std::string path);
+  // `mode`: of the file, less the process's umask.
+  static absl::StatusOr<AtomicFile> Create(std::string path, unsigned mode = 0666);
   ~AtomicFile();
   AtomicFile(AtomicFile&& other) noexcept;
   AtomicFile& operator=(AtomicFile&&) = delete;

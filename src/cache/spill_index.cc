@@ -66,6 +66,15 @@ void SpillIndex::Touch(Slot slot) {
   Link(slot);
 }
 
+void SpillIndex::Demote(Slot slot) {
+  Unlink(slot);
+  Entry& entry = entries_[Index(slot)];
+  entry.newer = oldest_;
+  entry.older = kNoSlot;
+  (oldest_ == kNoSlot ? newest_ : entries_[Index(oldest_)].older) = slot;
+  oldest_ = slot;
+}
+
 SpillIndex::Slot SpillIndex::Add(const PrefixBlockId& id, uint64_t checksum) {
   LLM_DCHECK(id.tokens.size() == block_size_ && num_slots() > 0);
   if (free_ == kNoSlot) Remove(oldest_);

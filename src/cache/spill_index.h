@@ -32,7 +32,8 @@ class SpillIndex {
   static int64_t BytesOfSlot(int32_t block_size);
 
   Slot Find(const PrefixBlockId& id) const;
-  void Touch(Slot slot);  // most recently used
+  void Touch(Slot slot);   // most recently used
+  void Demote(Slot slot);  // least recently used
   // REQUIRES: absent. Forgets the least recently used one when no slot is free.
   Slot Add(const PrefixBlockId& id, uint64_t checksum);
   void Remove(Slot slot);

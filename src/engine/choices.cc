@@ -28,6 +28,7 @@ void ChoiceGroup::Add(const FinishRecord& ended, const absl::Status& status) {
   stats.cached_tokens += before.stats.cached_tokens;
   stats.preemptions += before.stats.preemptions;
   stats.recomputed_tokens += before.stats.recomputed_tokens;
+  stats.longest_gap_ns = std::max(stats.longest_gap_ns, before.stats.longest_gap_ns);
   if (before.stats.ttft_ns >= 0) {
     stats.ttft_ns =
         stats.ttft_ns < 0 ? before.stats.ttft_ns : std::min(stats.ttft_ns, before.stats.ttft_ns);

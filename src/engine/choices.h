@@ -37,7 +37,6 @@ struct ChoiceGroup {
   int32_t num_open;
   int32_t num_unsent;  // choices whose CHOICE_FINISHED has not been sent
   bool has_token = false;
-  int64_t longest_gap_ns = 0;  // of the choices that have ended
 
   // Of the choices that have ended. The reason is that of the first one, by index, that did not end
   // well, else choice 0's; the times are those of the one that ended last.

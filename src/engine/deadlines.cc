@@ -7,9 +7,11 @@
 namespace llm {
 namespace {
 
-// Rounded up: 0 would read as at once.
-std::string Milliseconds(int64_t ns) {
-  return absl::StrCat(std::max<int64_t>(1, (ns + 999'999) / 1'000'000), " ms");
+// Rounded up: 0 would read as at once. Below 10 ms a millisecond would hide what is compared.
+std::string TimeText(int64_t ns) {
+  if (ns < 10'000) return absl::StrCat(std::max<int64_t>(1, ns), " ns");
+  if (ns < 10'000'000) return absl::StrCat((ns + 999) / 1000, " us");
+  return absl::StrCat((ns + 999'999) / 1'000'000, " ms");
 }
 
 }  // namespace
@@ -51,17 +53,17 @@ absl::Status Engine::CheckDeadlines(Request* request) const {
   const int64_t spare_ns = deadline_ns - query.now_ns - forecast.alone_ns;
   return absl::DeadlineExceededError(absl::StrCat(
       by_first ? "first_token_deadline_ns" : "completion_deadline_ns", ": ",
-      Milliseconds(deadline_ns - request->arrival_ns), "; the first token is predicted in ",
-      Milliseconds(forecast.total_ns), ", behind ", forecast.waiting_ahead,
-      " requests that wait, and would take ", Milliseconds(forecast.alone_ns), " alone",
-      spare_ns >= 0 ? absl::StrCat("; submit again in ", Milliseconds(late_ns)) : ""));
+      TimeText(deadline_ns - request->arrival_ns), "; the first token is predicted in ",
+      TimeText(forecast.total_ns), ", behind ", forecast.waiting_ahead,
+      " requests that wait, and would take ", TimeText(forecast.alone_ns), " alone",
+      spare_ns >= 0 ? absl::StrCat("; submit again in ", TimeText(late_ns)) : ""));
 }
 
 absl::Status Engine::TellWhenToRetry(const absl::Status& full) const {
   const int64_t end_ns = parts_.scheduler->Forecast(NewForecast()).next_end_ns;
   if (end_ns == 0) return full;
   return absl::Status(full.code(),
-                      absl::StrCat(full.message(), ", expected in ", Milliseconds(end_ns)));
+                      absl::StrCat(full.message(), ", expected in ", TimeText(end_ns)));
 }
 
 }  // namespace llm

@@ -28,6 +28,7 @@ void EmbedSink::Finish() {
 }
 
 absl::StatusOr<std::vector<float>> Engine::Embed(const EmbedSpec& embed) {
+  const CallCount::Scope inside(&calls_);
   LLM_RETURN_IF_ERROR(CheckMayWait("embed"));
   RequestSpec spec = RequestOf(embed);
   spec.embed = std::make_shared<EmbedSink>(embed.pooling, embed.normalize, parts_.text.hidden_size);

@@ -165,6 +165,7 @@ absl::Status Engine::Close() {
     return absl::FailedPreconditionError("close: called inside a callback of this engine");
   }
   LLM_RETURN_IF_ERROR(Shutdown(-1));
+  calls_.WaitForNone();
   if (thread_.joinable()) thread_.join();
   dispatcher_->Stop();
   if (trace_.on()) {

@@ -16,6 +16,7 @@
 #include "src/base/hook_fault.h"
 #include "src/base/log.h"
 #include "src/base/trace.h"
+#include "src/engine/call_count.h"
 #include "src/engine/callback_dispatcher.h"
 #include "src/engine/completion_queue.h"
 #include "src/engine/embed.h"
@@ -127,6 +128,8 @@ class Engine {
   const MetricsLabels& labels() const { return parts_.labels; }
   // The last steps and the last events of requests; from any thread.
   const StepLog& log() const { return loop_.log(); }
+  // Held by each call that waits inside, as long as it may touch the engine.
+  CallCount* calls() { return &calls_; }
   // Written at Close when it is still on.
   TraceRecorder& trace() { return trace_; }
 
@@ -190,6 +193,7 @@ class Engine {
   const std::shared_ptr<CompletionQueue> own_queue_;
   const std::shared_ptr<CallbackDispatcher> dispatcher_;
   StepLoop loop_;
+  CallCount calls_;
   StepGate gate_;  // manual: held during a step; threads: held by the engine thread until it has
                    // ended all
   std::atomic<std::thread::id> step_thread_{};  // the one that runs a step now

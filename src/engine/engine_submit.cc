@@ -173,8 +173,10 @@ absl::StatusOr<Request> Engine::MakeRequest(const RequestSpec& spec, QueuePlace*
   request.first_token_deadline_ns = DeadlineAt(request.arrival_ns, spec.first_token_timeout_ns);
   request.completion_deadline_ns = DeadlineAt(request.arrival_ns, spec.completion_timeout_ns);
   request.long_rope = options_.long_rope_above > 0 && prompt_tokens > options_.long_rope_above;
-  request.token_gap_target_ns =
-      spec.token_gap_target_ns != 0 ? spec.token_gap_target_ns : options_.token_gap_target_ns;
+  if (spec.generates()) {  // nothing else has gaps
+    request.token_gap_target_ns =
+        spec.token_gap_target_ns != 0 ? spec.token_gap_target_ns : options_.token_gap_target_ns;
+  }
   request.cache_salt = spec.cache_salt;
   request.session_id = spec.session_id;
   request.trace_id = spec.trace_id;

@@ -34,6 +34,7 @@ struct RequestStats {
   int64_t stall_ns = 0;
   int64_t decode_ns = 0;
   int64_t deliver_ns = 0;
+  int64_t longest_gap_ns = 0;
 };
 
 // Everything is borrowed: from the queue until its next poll, or from the dispatcher until the

@@ -13,6 +13,7 @@
 #include "src/engine/spill_counters.h"
 #include "src/engine/step_laps.h"
 #include "src/engine/targets.h"
+#include "src/runner/graph_counters.h"
 #include "src/scheduler/scheduler.h"
 #include "src/sequence/stop_criteria.h"
 
@@ -54,6 +55,7 @@ struct StepCounters {
   StepCostModel::Coefficients cost;
   StepCostModel::Error cost_error;
   SpillCounters spill;
+  GraphCounters graphs;
   uint64_t paused_current = 0;
   uint64_t event_bytes_current = 0;
 

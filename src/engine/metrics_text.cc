@@ -231,6 +231,14 @@ void WriteSpill(const SpillCounters& spill, PrometheusText* out) {
   out->Gauge("inlay:spilled_blocks", "Blocks that it holds.", spill.blocks_current);
 }
 
+void WriteGraphs(const GraphCounters& graphs, PrometheusText* out) {
+  out->Counter("inlay:graph_steps_total", "Steps launched on a device as one graph.",
+               graphs.launches_total);
+  out->Counter("inlay:graph_failures_total",
+               "Graphs that could not be made or launched; their steps are launched op by op.",
+               graphs.failures_total);
+}
+
 void WriteTimes(const EngineMetrics& metrics, PrometheusText* out) {
   const auto sample = [&](const char* label, const char* value, int64_t ns) {
     out->Sample(PrometheusText::Label(label, value), static_cast<uint64_t>(ns), kSeconds);
@@ -306,6 +314,7 @@ std::string MetricsText(const EngineMetrics& metrics, const MetricsLabels& label
   WriteBytes(metrics, &out);
   WriteCost(metrics.step, &out);
   WriteSpill(metrics.step.spill, &out);
+  WriteGraphs(metrics.step.graphs, &out);
   WriteTimes(metrics, &out);
   WriteHistograms(metrics, &out);
   return out.text();

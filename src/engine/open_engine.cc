@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <new>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -71,14 +73,21 @@ absl::StatusOr<std::unique_ptr<Scheduler>> MakeScheduler(const EnginePlan& plan,
   scheduler.prefix_cache = options.prefix_cache;
   scheduler.hash_key[0] = DrawRandom();
   scheduler.hash_key[1] = DrawRandom();
-  return Scheduler::Create(scheduler);
+  try {
+    return Scheduler::Create(scheduler);
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "kv_tokens: no memory to keep account of ", plan.kv_tokens, " tokens in ",
+        std::accumulate(scheduler.num_blocks.begin(), scheduler.num_blocks.end(), 0LL), " blocks"));
+  }
 }
 
-// Activations in other arithmetic give other keys and values.
+// Activations in other arithmetic, and sums in other orders, give other keys and values.
 KvIdentity MakeKvIdentity(const EnginePlan& plan, const Model& model, bool float_activations,
                           const Runner& runner) {
   KvIdentity kv;
-  kv.numerics_id = absl::StrCat(NumericsId(*model.kernels), float_activations ? ":float" : "");
+  kv.numerics_id = absl::StrCat(NumericsId(*model.kernels), float_activations ? ":float" : "",
+                                plan.runner.batch_invariant ? "" : ":batched");
   kv.kv_dtype = DTypeName(plan.runner.kv_dtype);
   kv.shape.block_size = plan.runner.block_size;
   if (runner.block_bytes(0) == 0) return kv;
@@ -141,8 +150,13 @@ absl::Status BuildDevice(const LoadedModel& model, const EnginePlan& plan,
   LLM_RETURN_IF_ERROR(LayFoundation(plan, options, foundation));
   parts->clock = MakeClock(options.host, &foundation->hook_fault);
   LLM_ASSIGN_OR_RETURN(
-      parts->runner,
+      std::unique_ptr<ModelRunner> runner,
       ModelRunner::Create(&weights, plan.runner, foundation->pool.get(), &foundation->allocator));
+  if (!runner->library_status().ok()) {
+    options.logger.Warning("batch_invariant is off, and yet linear layers have their own kernels: ",
+                           runner->library_status().message());
+  }
+  parts->runner = std::move(runner);
   LLM_ASSIGN_OR_RETURN(parts->bytes, MakeByteModel(weights, plan.runner));
   if (weights.device == nullptr) {
     parts->memory_bandwidth =
@@ -162,7 +176,8 @@ void BuildSimulated(const LoadedModel& model, const EnginePlan& plan, const Open
   parts->bytes = SimulatedByteModel(config, plan.runner, model.weights_bytes());
 }
 
-// A simulated engine takes no memory: it may be larger than this machine.
+// A simulated engine takes memory for the account of its blocks alone: it may be larger than this
+// machine.
 absl::StatusOr<int64_t> AvailableBytes(const LoadedModel& model) {
   if (model.simulated()) return std::numeric_limits<int64_t>::max();
   if (model.model().device == nullptr) return AvailableMemoryBytes();

@@ -42,6 +42,8 @@ struct OpenOptions {
   StepCostModel::Coefficients sim_cost;  // of a simulated model
   bool has_sim_cost = false;
   bool refuse_late = true;
+  bool graphs = true;
+  bool batch_invariant = true;  // of a device: the CPU always is
 };
 
 // INVALID_ARGUMENT naming the option; RESOURCE_EXHAUSTED: memory, or threads.

@@ -56,6 +56,7 @@ bool PrefixPins::Apply(Scheduler* scheduler) {
 }
 
 absl::StatusOr<uint64_t> Engine::PinPrefix(RequestSpec prefix) {
+  const CallCount::Scope inside(&calls_);
   LLM_RETURN_IF_ERROR(CheckMayWait("prefix"));
   prefix.pin = std::make_shared<PinTicket>();
   uint64_t id = 0;

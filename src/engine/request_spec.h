@@ -60,6 +60,11 @@ struct RequestSpec {
   std::shared_ptr<PinTicket> pin;
   std::shared_ptr<PrefixTransfer>
       transfer;  // likewise, saved or restored; restored ones may be pinned
+
+  // Draws tokens, as none of those does.
+  bool generates() const {
+    return score == nullptr && embed == nullptr && pin == nullptr && transfer == nullptr;
+  }
 };
 
 // A text that is computed and not continued.

@@ -225,7 +225,7 @@ absl::Status WriteSavedPrefix(const KvImage& image, const KvIdentity& identity,
   fields.tokens = image.tokens();
   fields.tokens.resize(TokenBytes(header.num_tokens) / sizeof(int32_t));
   header.checksum = ChecksumOf(fields);
-  LLM_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
+  LLM_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path, /*mode=*/0600));
   LLM_RETURN_IF_ERROR(file.Write(&header, sizeof(header)));
   LLM_RETURN_IF_ERROR(
       file.Write(fields.groups.data(), fields.groups.size() * sizeof(SavedPrefixGroup)));
@@ -240,16 +240,24 @@ absl::Status WriteSavedPrefix(const KvImage& image, const KvIdentity& identity,
   return file.Commit();
 }
 
+namespace {
+
+absl::Status Named(const std::string& path, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat("prefix ", path, ": ", status.message()));
+}
+
+}  // namespace
+
 absl::StatusOr<std::shared_ptr<KvImage>> ReadSavedPrefix(const ModelFile& file,
                                                          const KvIdentity& identity,
                                                          int64_t max_tokens, Allocator* allocator) {
   absl::StatusOr<std::shared_ptr<KvImage>> image = Parse(file, identity, max_tokens, allocator);
   if (image.ok()) return image;
-  return absl::Status(image.status().code(),
-                      absl::StrCat("prefix ", file.name(), ": ", image.status().message()));
+  return Named(file.name(), image.status());
 }
 
 absl::Status SavePrefix(Engine* engine, RequestSpec prefix, const std::string& path) {
+  const CallCount::Scope inside(engine->calls());  // the image lies in the engine's memory
   LLM_ASSIGN_OR_RETURN(const std::shared_ptr<const KvImage> image,
                        engine->ReadPrefix(std::move(prefix)));
   return WriteSavedPrefix(*image, engine->kv_identity(), path);
@@ -257,6 +265,7 @@ absl::Status SavePrefix(Engine* engine, RequestSpec prefix, const std::string& p
 
 absl::StatusOr<LoadedPrefix> LoadPrefix(Engine* engine, const std::string& path,
                                         const std::string& cache_salt, bool pin) {
+  const CallCount::Scope inside(engine->calls());
   LLM_ASSIGN_OR_RETURN(const std::unique_ptr<ModelFile> file, OpenModelFile(path));
   const KvIdentity identity = engine->kv_identity();
   LLM_ASSIGN_OR_RETURN(
@@ -264,7 +273,9 @@ absl::StatusOr<LoadedPrefix> LoadPrefix(Engine* engine, const std::string& path,
       ReadSavedPrefix(*file, identity, engine->max_context_tokens(), engine->allocator()));
   LoadedPrefix loaded;
   loaded.num_tokens = image->tokens().size();
-  LLM_ASSIGN_OR_RETURN(loaded.pin_id, engine->RestorePrefix(std::move(image), cache_salt, pin));
+  const absl::StatusOr<uint64_t> pin_id = engine->RestorePrefix(std::move(image), cache_salt, pin);
+  if (!pin_id.ok()) return Named(path, pin_id.status());
+  loaded.pin_id = *pin_id;
   return loaded;
 }
 

@@ -45,6 +45,7 @@ void ScoreSink::Abandon() {
 }
 
 absl::StatusOr<std::vector<float>> Engine::Score(const ScoreSpec& score) {
+  const CallCount::Scope inside(&calls_);
   LLM_RETURN_IF_ERROR(CheckMayWait("score"));
   RequestSpec spec = RequestOf(score);
   spec.score = std::make_shared<ScoreSink>(score.first, score.handler);

@@ -18,6 +18,9 @@ namespace {
 constexpr int64_t kMaxIndexBytes = 4 << 20;
 // Before anything was read: what a disk gives that is no disk of ours.
 constexpr double kFirstReadBytesPerNs = 0.5;
+// The writes of a step, a few blocks in the page cache, take less; a disk that is behind takes
+// more.
+constexpr int64_t kMostWriteNs = 4'000'000;
 // So much of the reads before the last one counts along with it.
 constexpr double kReadMemory = 0.9;
 
@@ -52,6 +55,11 @@ absl::StatusOr<std::unique_ptr<SpillTier>> SpillTier::Create(const SpillOptions&
       most, static_cast<int64_t>(std::min<uint64_t>(options.max_bytes / slot_bytes, INT32_MAX)));
   LLM_ASSIGN_OR_RETURN(ScratchFile file, ScratchFile::Create(options.folder));
   logger.Info("spill: ", slots, " blocks of ", slot_bytes, " bytes in ", options.folder);
+  if (slots == most && options.max_bytes / slot_bytes > static_cast<uint64_t>(most)) {
+    logger.Warning("spill: spill_bytes ", options.max_bytes, " is cut to ",
+                   static_cast<uint64_t>(slots) * slot_bytes, ": there are ", most,
+                   " blocks at the most");
+  }
   return std::unique_ptr<SpillTier>(new SpillTier(shape, static_cast<int32_t>(slots), slot_bytes,
                                                   std::move(file), runner, std::move(clock),
                                                   std::move(logger)));
@@ -76,6 +84,8 @@ void SpillTier::OnEvict(const PrefixBlockId& id, BlockId block) {
     index_.Touch(held);
     return;
   }
+  if (written_ns_ >= kMostWriteNs) return;
+  const int64_t start_ns = clock_->NowNs();
   const size_t bytes = BlockBytes(id.group);
   if (!runner_->ReadBlock(id.group, block, scratch_.data()).ok()) return;  // its next step says why
   const SpillIndex::Slot slot = index_.Add(id, Checksum(scratch_.data(), bytes));
@@ -88,6 +98,7 @@ void SpillTier::OnEvict(const PrefixBlockId& id, BlockId block) {
     index_.Remove(slot);
     return;
   }
+  written_ns_ += clock_->NowNs() - start_ns;
   ++counters_.spilled_blocks_total;
   counters_.written_bytes_total += bytes;
 }
@@ -96,10 +107,10 @@ void SpillTier::TellFailures() {
   if (!writing_.ok() && !std::exchange(told_writing_, true)) {
     logger_.Warning("spill: no more blocks are written: ", writing_.message());
   }
-  if (counters_.failed_blocks_total == told_blocks_) return;
-  const uint64_t num_blocks = counters_.failed_blocks_total - told_blocks_;
+  // Each time there are twice as many: a bad disk must not fill the log.
+  if (counters_.failed_blocks_total < std::max<uint64_t>(1, 2 * told_blocks_)) return;
   told_blocks_ = counters_.failed_blocks_total;
-  logger_.Warning("spill: ", num_blocks, " damaged or unreadable blocks are computed again");
+  logger_.Warning("spill: ", told_blocks_, " damaged or unreadable blocks, computed again, so far");
 }
 
 PrefixBlockId SpillTier::IdOf(const PrefixPlace& place, const Sequence& sequence, int32_t index,
@@ -135,6 +146,18 @@ int32_t SpillTier::LongestHeld(const PrefixPlace& place, const Sequence& sequenc
   return longest;
 }
 
+// The blocks that are evicted to make room for a return must not take the places of those that it
+// has yet to read: its last ones above all, since they are read last.
+void SpillTier::KeepForReturn(const PrefixPlace& place, const Sequence& sequence,
+                              int32_t num_blocks) {
+  for (int32_t index = num_blocks - 1; index >= place.cached_blocks; --index) {
+    for (size_t g = 0; g < shape_.groups.size(); ++g) {
+      const SpillIndex::Slot slot = index_.Find(IdOf(place, sequence, index, static_cast<int>(g)));
+      if (slot != SpillIndex::kNoSlot) index_.Touch(slot);
+    }
+  }
+}
+
 bool SpillTier::Pays(const PrefixPlace& place, int32_t num_blocks,
                      const StepCostModel& cost) const {
   if (!cost.fitted()) return false;
@@ -167,7 +190,7 @@ bool SpillTier::Fill(const PrefixBlockId& id, BlockId block) {
   read_ns_ = kReadMemory * read_ns_ + static_cast<double>(clock_->NowNs() - start_ns);
   read_bytes_ = kReadMemory * read_bytes_ + static_cast<double>(bytes);
   if (!runner_->WriteBlock(id.group, block, scratch_.data()).ok()) return false;
-  index_.Touch(slot);
+  index_.Demote(slot);  // the cache holds it now: what its return evicts may have the slot
   ++counters_.returned_blocks_total;
   counters_.read_bytes_total += bytes;
   return true;
@@ -186,6 +209,7 @@ bool SpillTier::Return(SpillReturn* back, const Sequence& sequence, const StepCo
       if (index_.size() == 0 || back->num_attempts++ == kAttempts) return true;
       const int32_t held = LongestHeld(place, sequence);
       if (held <= place.cached_blocks || !Pays(place, held, cost)) return true;
+      KeepForReturn(place, sequence, held);
       const absl::Span<const int32_t> tokens = sequence.tokens;
       back->adoption.tokens = tokens.first(static_cast<size_t>(held * shape_.block_size));
     }

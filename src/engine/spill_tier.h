@@ -35,6 +35,9 @@ class SpillTier : public EvictionListener {
                                                            std::shared_ptr<const Clock> clock,
                                                            Logger logger);
 
+  // A step begins: what its evictions may take for writing is theirs anew.
+  void BeginStep() { written_ns_ = 0; }
+  // Dropped, not written, once the step's writes have taken too long: streams wait for them.
   void OnEvict(const PrefixBlockId& id, BlockId block) override;
   // Puts what the tier holds of the sequence's prefix, behind what is cached, into the cache, where
   // `cost` lets expect that computing it takes longer: up to most_blocks a call, until it answers
@@ -58,6 +61,7 @@ class SpillTier : public EvictionListener {
   PrefixBlockId IdOf(const PrefixPlace& place, const Sequence& sequence, int32_t index,
                      int group) const;
   int32_t LongestHeld(const PrefixPlace& place, const Sequence& sequence) const;
+  void KeepForReturn(const PrefixPlace& place, const Sequence& sequence, int32_t num_blocks);
   bool Pays(const PrefixPlace& place, int32_t num_blocks, const StepCostModel& cost) const;
   bool Fill(const PrefixBlockId& id, BlockId block);
   uint64_t Offset(SpillIndex::Slot slot) const { return static_cast<uint64_t>(slot) * slot_bytes_; }
@@ -76,6 +80,7 @@ class SpillTier : public EvictionListener {
   std::vector<std::byte> scratch_;  // [slot_bytes]
   absl::Status writing_;            // the first failure ends it
   bool told_writing_ = false;
+  int64_t written_ns_ = 0;    // by the writes of this step
   uint64_t told_blocks_ = 0;  // of counters_.failed_blocks_total
   double read_ns_ = 0;        // of the last reads, decaying, like the next
   double read_bytes_ = 0;

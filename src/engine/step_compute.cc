@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "src/base/nvtx.h"
 #include "src/base/status_macros.h"
+#include "src/engine/drawn_token.h"
 #include "src/engine/step_loop.h"
 
 namespace llm {
@@ -109,6 +110,11 @@ absl::StatusOr<SampledToken> StepLoop::SampleRow(const ScheduledChunk& chunk, si
     token.id = logits_.argmax[row];
     return token;
   }
+  const Sequence& sequence = *chunk.sequence;
+  const SamplingParams& params = sequence.request.sampling;
+  if (row < logits_.draw_of_row.size() && logits_.draw_of_row[row] >= 0) {
+    return DrawnToken(logits_, static_cast<size_t>(logits_.draw_of_row[row]), params.num_logprobs);
+  }
   const size_t vocab_size = static_cast<size_t>(logits_.vocab_size);
   LogitsRow one;
   if (NeedsLogits(chunk)) {
@@ -120,8 +126,6 @@ absl::StatusOr<SampledToken> StepLoop::SampleRow(const ScheduledChunk& chunk, si
   one.argmax = logits_.argmax[row];
   one.max = logits_.max[row];
   one.log_sum_exp = logits_.log_sum_exp[row];
-  const Sequence& sequence = *chunk.sequence;
-  const SamplingParams& params = sequence.request.sampling;
   if (one.argmax >= 0 && AdjustsRow(params, sequence.num_generated_tokens())) {
     return SampleAdjusted(sequence, one);
   }
@@ -131,16 +135,8 @@ absl::StatusOr<SampledToken> StepLoop::SampleRow(const ScheduledChunk& chunk, si
 absl::StatusOr<SampledToken> StepLoop::SampleAdjusted(const Sequence& sequence,
                                                       const LogitsRow& row) {
   const Request& request = sequence.request;
-  adjuster_.Begin(row);
-  adjuster_.Apply(request.sampling, sequence.tokens, sequence.num_prompt_tokens());
-  const absl::Span<const int32_t> tokens = sequence.tokens;
-  adjuster_.BanBadWords(request.sampling,
-                        tokens.subspan(static_cast<size_t>(sequence.num_prompt_tokens())));
-  if (sequence.num_generated_tokens() < request.sampling.min_new_tokens) {
-    adjuster_.Ban(request.stop.end_ids);
-    adjuster_.Ban(request.stop.stop_ids);
-  }
-  const LogitsRow adjusted = adjuster_.Finish();
+  edits_.Collect(request, sequence.tokens);
+  const LogitsRow adjusted = adjuster_.Adjust(row, edits_.edits());
   if (adjusted.argmax < 0) return absl::InternalError("bias and bans leave no token to draw");
   absl::StatusOr<SampledToken> token = Sample(adjusted, request.sampling, sequence.num_tokens());
   if (token.ok()) SetLogprobs(row, request.sampling.num_logprobs, &*token);

@@ -36,9 +36,7 @@ bool StepLoop::IsHopeless(ActiveRequest* request, int64_t now_ns) const {
 }
 
 void StepLoop::CountTargets(const ActiveRequest& request, const FinishRecord& finish) {
-  const ChoiceGroup* group = request.group.get();
-  const int64_t longest_gap_ns = group != nullptr ? group->longest_gap_ns : request.longest_gap_ns;
-  const bool good = counters_.targets.Count(request.request, finish, longest_gap_ns);
+  const bool good = counters_.targets.Count(request.request, finish);
   ClassCounters::Class* counters = counters_.classes.Of(request.request.request_class);
   ++counters->finished_requests;
   if (good) ++counters->good_requests;

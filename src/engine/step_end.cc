@@ -80,7 +80,6 @@ void StepLoop::Settle(ActiveRequest* request) {
     std::vector<Sequence*>* siblings = &group->siblings;
     siblings->erase(std::remove(siblings->begin(), siblings->end(), request), siblings->end());
     group->Add(finish, request->end_status);
-    group->longest_gap_ns = std::max(group->longest_gap_ns, request->longest_gap_ns);
     if (--group->num_open > 0) return;
     group->place.Release();
     finish = group->finish;
@@ -231,6 +230,7 @@ FinishRecord StepLoop::MakeFinish(const ActiveRequest& request) const {
   stats.stall_ns = times.stall_ns;
   stats.decode_ns = times.decode_ns;
   stats.deliver_ns = times.deliver_ns;
+  stats.longest_gap_ns = request.longest_gap_ns;
   return finish;
 }
 

@@ -23,6 +23,7 @@ StepLoop::StepLoop(const StepLoopOptions& options, RequestQueue* queue, Schedule
       logger_(logger),
       out_of_memory_(absl::InternalError("the engine ran out of memory")),
       unknown_exception_(absl::InternalError("an unknown exception inside a step")),
+      edits_(options.vocab_size),
       adjuster_(options.vocab_size),
       laps_(clock),
       log_(options.bytes) {
@@ -219,6 +220,7 @@ void StepLoop::PublishCounters() {
   counters_.cost = cost_.coefficients();
   counters_.cost_error = cost_.error();
   if (options_.spill != nullptr) counters_.spill = options_.spill->counters();
+  counters_.graphs = runner_->graphs();
   counters_.paused_current = 0;
   counters_.event_bytes_current = 0;
   for (const auto& request : active_) {

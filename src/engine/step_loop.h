@@ -105,16 +105,21 @@ class StepLoop {
   // step_deadline.cc
   // It waits without a token, and even alone could not get one before its deadline.
   bool IsHopeless(ActiveRequest* request, int64_t now_ns) const;
+  void CountTargets(const ActiveRequest& request, const FinishRecord& finish);
 
-  int64_t HoldUntilNs() const;  // step_hold.cc
+  // step_hold.cc
+  int64_t HoldUntilNs();
+  int64_t WantedHoldNs() const;
+
+  // step_loop.cc
   StepPlan Schedule();
-  void TellSpillFailures() const;
   StepPlan Plan(const StepLimit& limit);
   bool HasRunnable() const;
   bool IsMoving() const;
   void PublishCounters();
 
   // step_spill.cc
+  void TellSpillFailures() const;
   void ReturnSpilled(const StepLimit& limit);
   void BringBack(ActiveRequest* request);
   void EndReturn(ActiveRequest* request);
@@ -138,10 +143,13 @@ class StepLoop {
   absl::Status AddScores(ActiveRequest* request, const ScheduledChunk& chunk, size_t row);
   void CommitPins(const std::vector<ScheduledChunk>& chunks);  // step_pin.cc
   absl::Status PinPrefix(const ActiveRequest& request);
+  absl::Status GrantPin(const ActiveRequest& request);
   // step_transfer.cc
   int32_t BlocksOfSlice() const;
   void CopyOut(ActiveRequest* request);
   void RestorePrefix(ActiveRequest* request);
+
+  // step_compute.cc
   void StageToken(ActiveRequest* request, const SampledToken& token);
   void CountPlan(const StepPlan& plan);
   void CountStep(const StepPlan& plan);
@@ -157,7 +165,6 @@ class StepLoop {
   void EndOutOfMemory(ActiveRequest* request);
   void Settle(ActiveRequest* request);
   void CountEnd(const ActiveRequest& request, const FinishRecord& finish);
-  void CountTargets(const ActiveRequest& request, const FinishRecord& finish);
   // Out of the scheduler; its blocks go back.
   void Unschedule(ActiveRequest* request);
   void CountTimes(const ActiveRequest& request, const RequestStats& stats);
@@ -203,12 +210,14 @@ class StepLoop {
   std::vector<std::unique_ptr<ActiveRequest>> active_;    // open, in the order of their ids
   std::vector<std::unique_ptr<ActiveRequest>> ended_;   // of this step, FINISHED not yet delivered
   std::vector<std::unique_ptr<ActiveRequest>> failed_;  // of an unhealthy engine
+  LogitEdits edits_;                                    // scratch memory, as the next
   RowAdjuster adjuster_;
   StepLogits logits_;                    // of this step
   std::vector<SampledRow> rows_;         // of this step
   std::vector<ScheduledChunk> chunks_;   // of this step, failed rows included
   std::vector<ActiveRequest*> touched_;  // of this step: got a token, or told their prompt
   int64_t held_until_ns_ = 0;            // 0: nobody is held
+  int64_t hold_began_ns_ = 0;            // in real time
   uint64_t slice_left_ = 0;              // bytes that may still be copied before this step
   int num_failures_ = 0;                 // failed steps in a row
   int32_t last_step_tokens_ = 0;

@@ -23,8 +23,13 @@ void StepLoop::CommitPins(const std::vector<ScheduledChunk>& chunks) {
 
 // The scheduler first: what it refuses no caller may ever see as a pin.
 absl::Status StepLoop::PinPrefix(const ActiveRequest& request) {
+  const absl::Status status = scheduler_->PinPrefix(request, request.request.id);
+  return status.ok() ? GrantPin(request) : status;
+}
+
+// What the scheduler has pinned becomes the caller's.
+absl::Status StepLoop::GrantPin(const ActiveRequest& request) {
   const uint64_t id = request.request.id;
-  if (absl::Status status = scheduler_->PinPrefix(request, id); !status.ok()) return status;
   if (pins_.Grant(id, *request.pin)) return absl::OkStatus();
   scheduler_->UnpinPrefix(id);
   return absl::ResourceExhaustedError("prefix: too many pins, or its caller has gone");

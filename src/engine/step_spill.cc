@@ -19,6 +19,7 @@ constexpr size_t kMostLookedUp = 8;
 // waits for it, and is looked up then.
 void StepLoop::ReturnSpilled(const StepLimit& limit) {
   if (options_.spill == nullptr) return;
+  options_.spill->BeginStep();
   slice_left_ = options_.slice_bytes;
   for (const std::unique_ptr<ActiveRequest>& request : active_) {
     if (request->spill_return != nullptr) BringBack(request.get());

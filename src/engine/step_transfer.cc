@@ -59,10 +59,7 @@ void StepLoop::RestorePrefix(ActiveRequest* request) {
     const absl::StatusOr<bool> done = scheduler_->Adopt(&transfer.adoption, fill, BlocksOfSlice());
     if (done.ok() && !*done) return;
     absl::Status status = done.status();
-    if (status.ok() && pin_id != 0 && !pins_.Grant(pin_id, *request->pin)) {
-      scheduler_->UnpinPrefix(pin_id);
-      status = absl::ResourceExhaustedError("prefix: too many pins, or its caller has gone");
-    }
+    if (status.ok() && pin_id != 0) status = GrantPin(*request);
     End(request, status.ok() ? FinishReason::kLength : FinishReason::kRejected, status);
   } catch (const std::bad_alloc&) {
     EndOutOfMemory(request);

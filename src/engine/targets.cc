@@ -3,8 +3,7 @@
 
 namespace llm {
 
-bool TargetCounters::Count(const Request& asked, const FinishRecord& finish,
-                           int64_t longest_gap_ns) {
+bool TargetCounters::Count(const Request& asked, const FinishRecord& finish) {
   if (finish.reason == FinishReason::kCancelled) return false;
   const RequestStats& stats = finish.stats;
   bool all = finish.status == absl::StatusCode::kOk;
@@ -19,7 +18,7 @@ bool TargetCounters::Count(const Request& asked, const FinishRecord& finish,
         stats.ttft_ns >= 0 && stats.ttft_ns <= asked.first_token_deadline_ns - asked.arrival_ns);
   // A step that was to take the target may take a little longer.
   count(Target::kTokenGap, asked.token_gap_target_ns != 0,
-        stats.ttft_ns >= 0 && longest_gap_ns / 5 <= asked.token_gap_target_ns / 4);
+        stats.ttft_ns >= 0 && stats.longest_gap_ns / 5 <= asked.token_gap_target_ns / 4);
   count(Target::kCompletion, asked.completion_deadline_ns != 0,
         finish.status == absl::StatusCode::kOk &&
             stats.total_ns <= asked.completion_deadline_ns - asked.arrival_ns);

@@ -22,9 +22,8 @@ struct TargetCounters {
   uint64_t good_requests = 0;
   uint64_t good_tokens = 0;
 
-  // `longest_gap_ns`: between two tokens of it, or of one of its choices.
   // Returns whether the request was good.
-  bool Count(const Request& asked, const FinishRecord& finish, int64_t longest_gap_ns);
+  bool Count(const Request& asked, const FinishRecord& finish);
 };
 
 }  // namespace llm

@@ -12,6 +12,7 @@
 #include "src/base/math.h"
 #include "src/base/status_macros.h"
 #include "src/model/nan_scales.h"
+#include "src/model/row_scales.h"
 #include "src/model/weight_upload.h"
 
 namespace llm {
@@ -108,6 +109,8 @@ class Packer {
   absl::Status Prepare(const std::vector<Piece>& pieces);
   absl::Status RunBatch(const Piece* pieces, size_t count);
   absl::Status Load(const Piece& piece, std::byte* staging, size_t index);
+  // Takes away what a piece has not.
+  void ForgetRowScales(const Piece* pieces, size_t count) const;
   absl::Status Pack(const Piece& piece, const std::byte* staging, size_t index) const;
 
   const WeightSource& source_;
@@ -117,6 +120,7 @@ class Packer {
   size_t staging_bytes_ = 0;
   std::unique_ptr<WeightUpload> upload_;  // null: pieces are packed in their place
   size_t batch_ = 0;
+  std::vector<char> row_scales_;  // of each piece of a batch
   const SteadyClock clock_{};
   std::atomic<int64_t> read_ns_{0};
   std::atomic<int64_t> repack_ns_{0};
@@ -157,6 +161,7 @@ absl::Status Packer::Run(const std::vector<Piece>& pieces, LoadProgress progress
 absl::Status Packer::RunBatch(const Piece* pieces, size_t count) {
   if (upload_ != nullptr) LLM_RETURN_IF_ERROR(upload_->BeginBatch());
   std::vector<absl::Status> statuses(count);
+  row_scales_.assign(count, 0);
   options_.pool->ParallelFor(static_cast<int>(count), [&](int task, int worker) {
     std::byte* staging = staging_.data() + staging_bytes_ * static_cast<size_t>(worker);
     const auto index = static_cast<size_t>(task);
@@ -168,12 +173,20 @@ absl::Status Packer::RunBatch(const Piece* pieces, size_t count) {
     }
   });
   for (const absl::Status& status : statuses) LLM_RETURN_IF_ERROR(status);
+  ForgetRowScales(pieces, count);
   if (upload_ == nullptr) return absl::OkStatus();
   for (size_t i = 0; i < count; ++i) {
     std::byte* to = storage_ + pieces[i].slot->offset + pieces[i].packed_begin;
     LLM_RETURN_IF_ERROR(upload_->Send(i, to, pieces[i].packed_bytes));
   }
   return absl::OkStatus();
+}
+
+void Packer::ForgetRowScales(const Piece* pieces, size_t count) const {
+  for (size_t i = 0; i < count; ++i) {
+    PackedWeight* matrix = pieces[i].slot->matrix;
+    if (matrix != nullptr && row_scales_[i] == 0) matrix->row_scales = false;
+  }
 }
 
 absl::Status Packer::Load(const Piece& piece, std::byte* staging, size_t index) {
@@ -192,6 +205,7 @@ absl::Status Packer::Load(const Piece& piece, std::byte* staging, size_t index) 
        .first = piece.row_begin,
        .count = piece.num_rows * piece.row_bytes / RowBytes(GetWeightFormat(tensor.format), cols),
        .blocks = staging});
+  row_scales_[index] = HaveRowScales(tensor.format, cols, piece.num_rows, staging) ? 1 : 0;
   if (status.ok()) status = Pack(piece, staging, index);
   repack_ns_ += clock_.NowNs() - read_ns;
   return status;
@@ -231,6 +245,9 @@ absl::StatusOr<size_t> PackingBytes(const TensorList& list, const KernelTable& k
 absl::Status PackTensors(const WeightSource& source, const TensorList& list,
                          const WeightsOptions& options, LoadProgress progress, Weights* weights) {
   LLM_ASSIGN_OR_RETURN(const std::vector<Piece> pieces, ListPieces(list, *options.kernels));
+  for (const TensorSlot& slot : list.slots) {
+    if (slot.matrix != nullptr) slot.matrix->row_scales = true;  // until a piece says otherwise
+  }
   Packer packer(source, options, weights->storage.data());
   LLM_RETURN_IF_ERROR(packer.Run(pieces, progress));
   weights->read_ns = packer.read_ns();

@@ -116,7 +116,10 @@ absl::StatusOr<Weights> LoadWeights(const WeightSource& source, const ModelConfi
       *slot.vector = reinterpret_cast<const float*>(data);
     }
   }
-  for (const RowSlice& slice : list.slices) slice.part->data = slice.whole->data + slice.offset;
+  for (const RowSlice& slice : list.slices) {
+    slice.part->data = slice.whole->data + slice.offset;
+    slice.part->row_scales = slice.whole->row_scales;
+  }
   if (config.tied_embeddings) weights.head = weights.embedding;
   LLM_RETURN_IF_ERROR(CheckInputOrders(weights, config, options.device.get()));
   return weights;

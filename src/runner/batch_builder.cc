@@ -32,6 +32,7 @@ BatchBuilder::BatchBuilder(BatchShape shape, Arena* arena)
       logit_rows_(arena->Take<int32_t>(shape_.max_logit_rows)),
       groups_(shape_.groups.size()),
       group_batches_(shape_.groups.size()) {
+  saved_contexts_.reserve(Index(shape_.max_sequences));
   const int64_t max_blocks = CeilDiv<int64_t>(shape_.max_context, shape_.block_size);
   for (Group& group : groups_) {
     group.slot_mapping = arena->Take<int32_t>(shape_.max_tokens);
@@ -39,8 +40,9 @@ BatchBuilder::BatchBuilder(BatchShape shape, Arena* arena)
   }
 }
 
-absl::StatusOr<Batch> BatchBuilder::Build(const StepPlan& plan) {
+absl::StatusOr<Batch> BatchBuilder::Build(const StepPlan& plan, const BatchPadding* padding) {
   LLM_RETURN_IF_ERROR(Check(plan));
+  if (padding != nullptr) LLM_RETURN_IF_ERROR(CheckPadding(plan, *padding));
   int32_t token = 0;
   int32_t num_logits = 0;
   for (const ScheduledChunk& chunk : plan.chunks) num_logits += chunk.num_logits;
@@ -59,21 +61,30 @@ absl::StatusOr<Batch> BatchBuilder::Build(const StepPlan& plan) {
     context_lens_[i] = chunk.begin + chunk.length;
     rope_variants_[i] = chunk.sequence->request.long_rope ? 1 : 0;
   }
-  const int64_t max_blocks = LongestTable(plan);
+  const int64_t max_blocks = padding != nullptr ? padding->max_blocks : LongestTable(plan);
   for (size_t group = 0; group < groups_.size(); ++group) {
     LLM_RETURN_IF_ERROR(FillGroup(group, plan, max_blocks));
+  }
+  size_t num_rows = plan.chunks.size();
+  if (padding != nullptr) {
+    AddRows(token, padding->rows, max_blocks);
+    token = num_logits = padding->rows;
+    num_rows = Index(padding->rows);
+    hidden_row = logit_row = logit_rows_ + num_logits;  // there are none
+  }
+  for (size_t group = 0; group < groups_.size(); ++group) {
     group_batches_[group] = {
         .slot_mapping = {groups_[group].slot_mapping, Index(token)},
-        .block_table = {groups_[group].block_table, plan.chunks.size() * Index(max_blocks)},
+        .block_table = {groups_[group].block_table, num_rows * Index(max_blocks)},
         .max_blocks = max_blocks};
   }
   return Batch{.token_ids = {token_ids_, Index(token)},
                .positions = {positions_, Index(token)},
-               .query_start = {query_start_, plan.chunks.size() + 1},
-               .context_lens = {context_lens_, plan.chunks.size()},
+               .query_start = {query_start_, num_rows + 1},
+               .context_lens = {context_lens_, num_rows},
                .logit_rows = {logit_rows_, Index(num_logits)},
                .hidden_rows = {logit_rows_ + num_logits, Index(hidden_row - logit_row)},
-               .rope_variants = {rope_variants_, plan.chunks.size()},
+               .rope_variants = {rope_variants_, num_rows},
                .groups = group_batches_};
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -24,6 +25,15 @@ struct BatchShape {
   std::vector<int> num_blocks;  // [groups]
 };
 
+// A shape that a step of decodes is filled up to: rows behind those of the plan that see one key,
+// store nothing, and give logits that nobody reads.
+struct BatchPadding {
+  int rows = 0;            // those of the plan included
+  int64_t max_blocks = 0;  // of each block table
+
+  bool operator==(const BatchPadding&) const = default;
+};
+
 class BatchBuilder {
  public:
   // Bytes of all arrays of a step, each at a multiple of 64, where a step copies them to a device.
@@ -32,10 +42,17 @@ class BatchBuilder {
   // Takes the arrays from `arena`, whose memory outlives the builder.
   BatchBuilder(BatchShape shape, Arena* arena);
 
-  // The spans are valid until the next Build. INTERNAL, with the numbers, for a plan that is beyond
-  // the shape, names tokens that a sequence does not have, or needs a block that its table does not
-  // hold: a bug of the scheduler's must not reach memory.
-  absl::StatusOr<Batch> Build(const StepPlan& plan);
+  // The spans are valid until the next Build, which puts its arrays in the same places. INTERNAL,
+  // with the numbers, for a plan that is beyond the shape, names tokens that a sequence does not
+  // have, or needs a block that its table does not hold: a bug of the scheduler's must not reach
+  // memory.
+  absl::StatusOr<Batch> Build(const StepPlan& plan) { return Build(plan, nullptr); }
+  // INTERNAL, also, for a plan that is not of decodes alone, or larger than the padding.
+  absl::StatusOr<Batch> Build(const StepPlan& plan, const BatchPadding* padding);
+
+  // Does `work` while every context of the batch is as long as its block tables have room for:
+  // launches that are recorded then serve all batches of this shape.
+  absl::Status WithLongestContexts(const Batch& batch, absl::FunctionRef<absl::Status()> work);
 
  private:
   struct Group {
@@ -44,6 +61,8 @@ class BatchBuilder {
   };
 
   absl::Status Check(const StepPlan& plan) const;
+  absl::Status CheckPadding(const StepPlan& plan, const BatchPadding& padding) const;
+  void AddRows(int32_t begin, int32_t end, int64_t max_blocks);
   int64_t LongestTable(const StepPlan& plan) const;
   absl::Status FillGroup(size_t group, const StepPlan& plan, int64_t max_blocks);
   absl::Status FillRow(size_t group, const ScheduledChunk& chunk, int32_t* row,
@@ -57,6 +76,7 @@ class BatchBuilder {
   int32_t* rope_variants_;
   int32_t* logit_rows_;  // [max_logit_rows]: those of logits, then those of hidden states
   std::vector<Group> groups_;
+  std::vector<int32_t> saved_contexts_;    // [sequences]
   std::vector<GroupBatch> group_batches_;  // what the batch's span points to
 };
 

@@ -1,6 +1,7 @@
 // A plan is checked as a whole before the first byte of the cache changes.
 #include "src/runner/model_runner.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -30,8 +31,9 @@ absl::StatusOr<std::unique_ptr<ModelRunner>> ModelRunner::Create(const Model* mo
 absl::Status ModelRunner::Build(const RunnerOptions& options, const RunnerBytes& bytes,
                                 Allocator* allocator) {
   Device* device = model_.device.get();
-  LLM_ASSIGN_OR_RETURN(workspace_, Buffer::AllocateOn(device, allocator,
-                                                      bytes.workspace - bytes.pinned, "workspace"));
+  LLM_ASSIGN_OR_RETURN(
+      workspace_, Buffer::AllocateOn(device, allocator,
+                                     bytes.workspace - bytes.pinned - bytes.graphs, "workspace"));
   if (device != nullptr) {
     LLM_ASSIGN_OR_RETURN(pinned_, Buffer::AllocatePinned(device, allocator, bytes.pinned,
                                                          "pinned memory of the workspace"));
@@ -44,14 +46,27 @@ absl::Status ModelRunner::Build(const RunnerOptions& options, const RunnerBytes&
   results_ = workspace.results;
   host_results_ = workspace.host_results;
   batch_builder_ = std::move(workspace.batch_builder);
+  draw_builder_ = std::move(workspace.draw_builder);
+  edited_logits_ = workspace.edited_logits;
   if (device != nullptr) {
     LLM_ASSIGN_OR_RETURN(device_stream_, device->CreateStream(workspace.uploads));
     stream_.device = device_stream_.get();
+    if (!workspace.library.empty()) {
+      library_status_ =
+          device_stream_->UseLibrary(workspace.library.data(), workspace.library.size());
+      if (!absl::IsUnavailable(library_status_)) LLM_RETURN_IF_ERROR(library_status_);
+    }
   }
   LLM_RETURN_IF_ERROR(BuildCache(options, allocator));
   decoder_ = std::make_unique<Decoder>(&model_, stream_, workspace.decoder_shape,
                                        std::move(workspace.decoder));
-  return device != nullptr ? device_stream_->Wait() : absl::OkStatus();
+  if (device == nullptr) return absl::OkStatus();
+  if (options.graphs) {
+    LLM_ASSIGN_OR_RETURN(graph_bytes_, ReservedBytes::Reserve(allocator, bytes.graphs, "graphs"));
+    graphs_ =
+        std::make_unique<GraphCache>(MakeGraphShape(model_.config, options), device_stream_.get());
+  }
+  return device_stream_->Wait();
 }
 
 absl::Status ModelRunner::BuildCache(const RunnerOptions& options, Allocator* allocator) {
@@ -90,32 +105,53 @@ absl::Status ModelRunner::CheckCopies(const StepPlan& plan) const {
 
 absl::StatusOr<StepLogits> ModelRunner::Execute(const StepPlan& plan) {
   LLM_RETURN_IF_ERROR(CheckCopies(plan));
-  LLM_ASSIGN_OR_RETURN(const Batch batch, batch_builder_->Build(plan));
   if (device_stream_ == nullptr) {
-    LLM_RETURN_IF_ERROR(Run(plan, batch));
+    LLM_ASSIGN_OR_RETURN(const Batch batch, batch_builder_->Build(plan));
+    LLM_RETURN_IF_ERROR(Run(plan, batch, nullptr));
     return ResultsOf(batch);
   }
-  const absl::Status status = RunOnDevice(plan, batch);
+  const std::optional<GraphBucket> bucket =
+      graphs_ != nullptr ? graphs_->BucketOf(plan) : std::nullopt;
+  LLM_ASSIGN_OR_RETURN(Batch batch,
+                       batch_builder_->Build(plan, bucket ? &bucket->padding : nullptr));
+  const absl::Status status = RunOnDevice(plan, bucket ? &*bucket : nullptr, &batch);
   if (status.ok()) return ResultsOf(batch);
   // The next step begins with nothing on its way. A device that cannot even say so is lost.
   if (!device_stream_->Wait().ok()) device_status_ = status;
   return status;
 }
 
-absl::Status ModelRunner::RunOnDevice(const StepPlan& plan, const Batch& batch) {
+absl::Status ModelRunner::RunOnDevice(const StepPlan& plan, const GraphBucket* bucket,
+                                      Batch* batch) {
   LLM_RETURN_IF_ERROR(device_stream_->Begin());
-  LLM_RETURN_IF_ERROR(Run(plan, batch));
-  LLM_RETURN_IF_ERROR(
-      FetchResults(plan, batch, model_.config, results_, host_results_, device_stream_.get()));
+  LLM_RETURN_IF_ERROR(Run(plan, *batch, bucket));
+  if (bucket != nullptr) batch->logit_rows = batch->logit_rows.first(plan.chunks.size());
+  draws_ = draw_builder_->Build(plan);  // while the device works
+  LLM_RETURN_IF_ERROR(DrawRows(static_cast<int64_t>(batch->logit_rows.size())));
+  LLM_RETURN_IF_ERROR(FetchResults(plan, *batch, draws_, model_.config, results_, host_results_,
+                                   device_stream_.get()));
   return device_stream_->Wait();
 }
 
-absl::Status ModelRunner::Run(const StepPlan& plan, const Batch& batch) {
+absl::Status ModelRunner::Run(const StepPlan& plan, const Batch& batch, const GraphBucket* bucket) {
   for (const BlockCopy& copy : plan.block_copies) {
     LLM_RETURN_IF_ERROR(kv_cache_->CopyBlock(copy.group, copy.source, copy.destination));
   }
   if (batch.token_ids.empty()) return absl::OkStatus();
   const NvtxRange range("forward");
+  const auto launch = [&] { return Forward(batch); };
+  if (bucket == nullptr || !TokensAreKnown(batch)) return launch();
+  return graphs_->Run(*bucket, launch,
+                      [&] { return batch_builder_->WithLongestContexts(batch, launch); });
+}
+
+// A graph looks at no id: what is wrong with one is for the launches to say.
+bool ModelRunner::TokensAreKnown(const Batch& batch) const {
+  return std::all_of(batch.token_ids.begin(), batch.token_ids.end(),
+                     [&](int32_t id) { return id >= 0 && id < model_.config.vocab_size; });
+}
+
+absl::Status ModelRunner::Forward(const Batch& batch) {
   LLM_RETURN_IF_ERROR(decoder_->Forward(batch, kv_views_, results_.logits));
   return Measure(static_cast<int64_t>(batch.logit_rows.size()));
 }
@@ -132,6 +168,24 @@ absl::Status ModelRunner::Measure(int64_t rows) {
                                    stream_);
 }
 
+absl::Status ModelRunner::DrawRows(int64_t rows) {
+  if (draws_.rows.empty()) return absl::OkStatus();
+  const NvtxRange range("sample");
+  return model_.kernels->sample({.logits = results_.logits,
+                                 .rows = rows,
+                                 .cols = model_.config.vocab_size,
+                                 .argmax = results_.measures.argmax,
+                                 .max = results_.measures.max,
+                                 .log_sum_exp = results_.measures.log_sum_exp,
+                                 .draws = draws_.rows,
+                                 .edits = draws_.edits,
+                                 .originals = edited_logits_,
+                                 .drawn = results_.measures.drawn,
+                                 .top = results_.measures.top,
+                                 .max_top = draws_.max_top},
+                                stream_);
+}
+
 StepLogits ModelRunner::ResultsOf(const Batch& batch) const {
   const size_t rows = batch.logit_rows.size();
   const int64_t hidden_size = model_.config.hidden_size;
@@ -141,6 +195,10 @@ StepLogits ModelRunner::ResultsOf(const Batch& batch) const {
           .log_sum_exp = {host_results_.measures.log_sum_exp, rows},
           .rows = static_cast<int64_t>(rows),
           .vocab_size = model_.config.vocab_size,
+          .draw_of_row = draws_.of_row,
+          .drawn = host_results_.measures.drawn,
+          .drawn_top = host_results_.measures.top,
+          .max_drawn_top = draws_.max_top,
           .hidden = host_results_.hidden + static_cast<int64_t>(rows) * hidden_size,
           .hidden_rows = static_cast<int64_t>(batch.hidden_rows.size()),
           .hidden_size = hidden_size};

@@ -11,11 +11,14 @@
 #include "src/model/decoder.h"
 #include "src/model/model.h"
 #include "src/runner/batch_builder.h"
+#include "src/runner/draw_builder.h"
+#include "src/runner/graph_cache.h"
 #include "src/runner/runner.h"
 #include "src/runner/runner_options.h"
 #include "src/runner/step_results.h"
 #include "src/tensor/buffer.h"
 #include "src/tensor/device.h"
+#include "src/tensor/reserved_bytes.h"
 
 namespace llm {
 
@@ -41,12 +44,17 @@ class ModelRunner : public Runner {
     return kv_cache_->WriteBlock(group, block, from);
   }
   absl::Status DeviceStatus() const override { return device_status_; }
+  GraphCounters graphs() const override {
+    return graphs_ != nullptr ? graphs_->counters() : GraphCounters();
+  }
 
   void SetTrace(TraceRecorder* trace, const Clock* clock) override {
     stream_.pool->SetTrace(trace, clock);
   }
 
   const KvCache& kv_cache() const { return *kv_cache_; }
+  // UNAVAILABLE: without batch_invariant, the library of linear layers is not here.
+  const absl::Status& library_status() const { return library_status_; }
 
  private:
   ModelRunner(const Model* model, ThreadPool* pool) : model_(*model), stream_{.pool = pool} {}
@@ -54,9 +62,14 @@ class ModelRunner : public Runner {
   absl::Status BuildCache(const RunnerOptions& options, Allocator* allocator);
   absl::Status CheckCopies(const StepPlan& plan) const;
   // Puts the step's work on the stream: all of it, where it does not run at once.
-  absl::Status Run(const StepPlan& plan, const Batch& batch);
-  absl::Status RunOnDevice(const StepPlan& plan, const Batch& batch);
+  absl::Status Run(const StepPlan& plan, const Batch& batch, const GraphBucket* bucket);
+  // Leaves the batch's logit rows those of the plan.
+  absl::Status RunOnDevice(const StepPlan& plan, const GraphBucket* bucket, Batch* batch);
+  bool TokensAreKnown(const Batch& batch) const;
+  absl::Status Forward(const Batch& batch);
   absl::Status Measure(int64_t rows);
+  // The device draws what it can of the rows that were measured.
+  absl::Status DrawRows(int64_t rows);
   StepLogits ResultsOf(const Batch& batch) const;
 
   const Model& model_;
@@ -69,8 +82,14 @@ class ModelRunner : public Runner {
   StepResults results_;
   StepResults host_results_;
   std::unique_ptr<BatchBuilder> batch_builder_;
+  std::unique_ptr<DrawBuilder> draw_builder_;  // a device's
+  StepDraws draws_;                            // of this step
+  float* edited_logits_ = nullptr;             // see RunnerWorkspace
   std::unique_ptr<Decoder> decoder_;
+  ReservedBytes graph_bytes_;
+  std::unique_ptr<GraphCache> graphs_;  // null: none are made
   absl::Status device_status_;
+  absl::Status library_status_;
 };
 
 }  // namespace llm

@@ -6,6 +6,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "kernels/row_draw.h"
+#include "src/runner/graph_counters.h"
 #include "src/scheduler/step_plan.h"
 
 namespace llm {
@@ -16,14 +18,19 @@ class TraceRecorder;
 // Logits and hidden states of the rows that the plan asked for, chunk by chunk; valid until the
 // next Execute.
 struct StepLogits {
-  // [rows, vocab_size], of which rows of chunks that do not need theirs (NeedsLogits) may hold
-  // anything; null: argmax is the token as it is.
+  // [rows, vocab_size], of which rows of chunks that do not need theirs (NeedsLogits), or that a
+  // token was drawn from, may hold anything; null: argmax is the token as it is.
   const float* logits = nullptr;
   absl::Span<const int32_t> argmax;     // [rows]; -1: the row is not finite
   absl::Span<const float> max;          // [rows]
   absl::Span<const float> log_sum_exp;  // [rows]
   int64_t rows = 0;
   int64_t vocab_size = 0;
+  // Tokens that the device has drawn itself; draw_of_row is empty where it cannot.
+  absl::Span<const int32_t> draw_of_row;    // [rows]: the row's draw; -1: the host draws
+  const TokenLogprob* drawn = nullptr;      // [draws]; an id below 0 is a DrawFailure
+  const TokenLogprob* drawn_top = nullptr;  // [draws, max_drawn_top], of each what it asks for
+  int64_t max_drawn_top = 0;
   const float* hidden = nullptr;  // [hidden_rows, hidden_size], after the final norm
   int64_t hidden_rows = 0;
   int64_t hidden_size = 0;
@@ -48,6 +55,7 @@ class Runner {
   }
   // Not OK: the device is lost, and no later call can succeed.
   virtual absl::Status DeviceStatus() const { return absl::OkStatus(); }
+  virtual GraphCounters graphs() const { return {}; }
   // Before the first Execute: the ops of a step go to `trace` while it is on.
   virtual void SetTrace(TraceRecorder* /*trace*/, const Clock* /*clock*/) {}
 };

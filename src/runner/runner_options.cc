@@ -1,6 +1,8 @@
 // Sizes are bounded one by one first, so that no product of them overflows.
 #include "src/runner/runner_options.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "src/base/math.h"
 #include "src/base/status_macros.h"
@@ -60,6 +62,14 @@ KvLayout MakeKvLayout(const ModelConfig& config, const RunnerOptions& options) {
           .constant_scales = options.kv_dtype == DType::kF8E4M3 && !config.kv_scales.keys.empty()};
 }
 
+GraphShape MakeGraphShape(const ModelConfig& config, const RunnerOptions& options) {
+  return {.max_rows =
+              std::min({options.max_sequences, options.max_step_tokens, options.max_logit_rows}),
+          .max_context = options.max_context,
+          .block_size = options.block_size,
+          .num_layers = config.num_layers};
+}
+
 absl::StatusOr<RunnerBytes> PlanRunner(const ModelConfig& config, const KernelTable& kernels,
                                        const RunnerOptions& options, int num_threads) {
   LLM_RETURN_IF_ERROR(CheckOptions(config, options));
@@ -79,7 +89,10 @@ absl::StatusOr<RunnerBytes> PlanRunner(const ModelConfig& config, const KernelTa
   Arena* host = kernels.open_device != nullptr ? &pinned : &counting;
   LayOutRunner(config, kernels, options, num_threads, host, &counting);
   bytes.pinned = pinned.peak_bytes();
-  bytes.workspace = counting.peak_bytes() + bytes.pinned;
+  if (kernels.open_device != nullptr && options.graphs) {
+    bytes.graphs = GraphBytes(MakeGraphShape(config, options));
+  }
+  bytes.workspace = counting.peak_bytes() + bytes.pinned + bytes.graphs;
   return bytes;
 }
 

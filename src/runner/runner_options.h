@@ -8,6 +8,7 @@
 #include "kernels/kernel_table.h"
 #include "kernels/kv_layout.h"
 #include "src/model/model_config.h"
+#include "src/runner/graph_bucket.h"
 #include "src/tensor/dtype.h"
 
 namespace llm {
@@ -20,6 +21,8 @@ struct RunnerOptions {
   int max_logit_rows = 0;  // of one step: at least max_sequences; more for scoring and embedding
   int max_context = 0;     // tokens of one sequence
   bool float_activations = false;
+  bool graphs = true;           // of steps of decodes, on a device
+  bool batch_invariant = true;  // off: where the backend has a library with other orders of sums
   std::vector<int> num_blocks;  // [kv_groups]
 };
 
@@ -28,6 +31,7 @@ struct RunnerBytes {
   size_t kv_cache = 0;           // num_blocks of each
   size_t workspace = 0;          // everything else that ModelRunner::Create allocates
   size_t pinned = 0;             // of the workspace, on a device: host memory
+  size_t graphs = 0;             // likewise: kept for the runner's graphs, not allocated
 };
 
 // Exactly what ModelRunner::Create allocates with these options (num_blocks may be empty: kv_cache
@@ -35,6 +39,8 @@ struct RunnerBytes {
 // WeightsBytes (src/model/weights.h) gives the weights.
 absl::StatusOr<RunnerBytes> PlanRunner(const ModelConfig& config, const KernelTable& kernels,
                                        const RunnerOptions& options, int num_threads);
+
+GraphShape MakeGraphShape(const ModelConfig& config, const RunnerOptions& options);
 
 KvLayout MakeKvLayout(const ModelConfig& config, const RunnerOptions& options);
 

@@ -1,6 +1,8 @@
 // Logits come last: they are the largest array, and on their own pages.
 #include "src/runner/runner_workspace.h"
 
+#include <algorithm>
+
 #include "src/base/math.h"
 
 namespace llm {
@@ -17,13 +19,24 @@ size_t RopeBytes(const ModelConfig& config, const BatchShape& shape) {
   return config.ropes.size() * table + positions;
 }
 
-UploadMemory TakeUploads(const ModelConfig& config, const BatchShape& shape, Arena* host,
-                         Arena* device) {
+UploadMemory TakeUploads(const ModelConfig& config, const BatchShape& shape, const DrawShape& draws,
+                         Arena* host, Arena* device) {
   UploadMemory uploads;
-  uploads.bytes = BatchBuilder::ArrayBytes(shape) + RopeBytes(config, shape);
+  uploads.bytes =
+      BatchBuilder::ArrayBytes(shape) + RopeBytes(config, shape) + DrawBuilder::ArrayBytes(draws);
   uploads.pinned = host->Take<std::byte>(static_cast<int64_t>(uploads.bytes));
   uploads.device = device->Take<std::byte>(static_cast<int64_t>(uploads.bytes));
   return uploads;
+}
+
+absl::Span<std::byte> TakeLibrary(const ModelConfig& config, const KernelTable& kernels,
+                                  const RunnerOptions& options, Arena* device) {
+  if (options.batch_invariant || kernels.dense_workspace_bytes == nullptr) return {};
+  const size_t bytes = kernels.dense_workspace_bytes(
+      {.max_rows = std::max(options.max_step_tokens, options.max_logit_rows),
+       .max_cols = std::max({config.hidden_size, config.q_size(), config.ffn_size,
+                             config.experts.shared_ffn_size, config.latent.query_rank})});
+  return {device->Take<std::byte>(static_cast<int64_t>(bytes)), bytes};
 }
 
 }  // namespace
@@ -39,9 +52,13 @@ RunnerWorkspace LayOutRunner(const ModelConfig& config, const KernelTable& kerne
                             .groups = config.kv_groups,
                             .num_blocks = options.num_blocks};
   RunnerWorkspace workspace;
+  const DrawShape draws = {.max_sequences = options.max_sequences,
+                           .max_logit_rows = options.max_logit_rows,
+                           .vocab_size = config.vocab_size};
+  const int max_draws = host == device ? 0 : draws.max_sequences;
   workspace.batch_builder = std::make_unique<BatchBuilder>(shape, host);
   StepResults& results = workspace.results;
-  results.measures = TakeMeasures(options.max_logit_rows, device);
+  results.measures = TakeMeasures(options.max_logit_rows, max_draws, device);
   workspace.decoder_shape = {.max_tokens = options.max_step_tokens,
                              .max_sequences = options.max_sequences,
                              .max_logit_rows = options.max_logit_rows,
@@ -56,8 +73,11 @@ RunnerWorkspace LayOutRunner(const ModelConfig& config, const KernelTable& kerne
     workspace.host_results = results;
     return workspace;
   }
-  workspace.uploads = TakeUploads(config, shape, host, device);
-  workspace.host_results.measures = TakeMeasures(options.max_logit_rows, host);
+  workspace.uploads = TakeUploads(config, shape, draws, host, device);
+  workspace.library = TakeLibrary(config, kernels, options, device);
+  workspace.draw_builder = std::make_unique<DrawBuilder>(draws, host);
+  workspace.edited_logits = device->Take<float>(draws.max_edits());
+  workspace.host_results.measures = TakeMeasures(options.max_logit_rows, max_draws, host);
   workspace.host_results.hidden =
       host->Take<float>(int64_t{options.max_logit_rows} * config.hidden_size);
   workspace.host_results.logits = host->Take<float>(num_logits);

@@ -4,9 +4,11 @@
 
 #include <memory>
 
+#include "absl/types/span.h"
 #include "src/model/arena.h"
 #include "src/model/decoder_workspace.h"
 #include "src/runner/batch_builder.h"
+#include "src/runner/draw_builder.h"
 #include "src/runner/runner_options.h"
 #include "src/runner/step_results.h"
 #include "src/tensor/device.h"
@@ -17,9 +19,13 @@ struct RunnerWorkspace {
   std::unique_ptr<BatchBuilder> batch_builder;
   DecoderShape decoder_shape;
   DecoderWorkspace decoder;
-  StepResults results;       // where kernels write them
-  StepResults host_results;  // where the host reads them: the same, or copies out of a device
-  UploadMemory uploads;      // a device's
+  StepResults results;            // where kernels write them
+  StepResults host_results;       // where the host reads them: the same, or copies out of a device
+  absl::Span<std::byte> library;  // of linear layers; empty: batch_invariant
+  // A device's:
+  UploadMemory uploads;
+  std::unique_ptr<DrawBuilder> draw_builder;
+  float* edited_logits = nullptr;  // [max_edits], as they were
 };
 
 // Planning and creation both come here, so that the plan cannot differ from what is allocated.

@@ -2,18 +2,12 @@
 // order of their logits.
 #pragma once
 
-#include <bit>
 #include <cstdint>
 
 #include "absl/types/span.h"
+#include "kernels/sample_math.h"
 
 namespace llm {
-
-// A logit as an integer of the same order; both zeros are one.
-inline uint32_t OrderedKey(float logit) {
-  const uint32_t bits = std::bit_cast<uint32_t>(logit + 0.0f);
-  return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
-}
 
 // Keeps every id whose key is above `key`, and the first `num_ties` ids, by id, whose key equals
 // it.
@@ -40,16 +34,7 @@ class CutFilter {
   int64_t ties_left_;
 };
 
-// exp((logit - max) / temperature), 1 for the maximum and 0 from -87 down, where a float has no
-// normal numbers left. Relative error below 3e-7, the same on every machine.
-struct Weigher {
-  float max = 0;
-  float temperature = 1;
-  float operator()(float logit) const;
-};
-
-// Ids of one block of the vocabulary: the sums of a draw are split at multiples of it, and its
-// fixed length lets the compiler use vector registers.
+// Ids of one block of the vocabulary: its fixed length lets the compiler use vector registers.
 inline constexpr size_t kVocabBlock = 256;
 // weights[i] = weigher(logits[i]) for a whole block.
 void WeighBlock(const float* logits, const Weigher& weigher, float* weights);

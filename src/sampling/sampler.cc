@@ -1,5 +1,5 @@
-// Draws by inversion: the kept weights are summed block by block at fixed positions, in id order,
-// and the random number is looked up first among the blocks and then within one.
+// Draws by inversion: the kept weights are summed block by block in id order, and the random place
+// is looked up first among the blocks and then within one.
 #include "src/sampling/sampler.h"
 
 #include <algorithm>
@@ -9,7 +9,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "src/sampling/logits_processors.h"
-#include "src/sampling/philox.h"
 
 namespace llm {
 namespace {
@@ -40,47 +39,25 @@ void WeighKept(absl::Span<const float> logits, size_t begin, const Weigher& weig
   }
 }
 
-// Eight interleaved sums, added in order: the same order always, without waiting for each addition.
-double Sum(const BlockWeights& weights) {
-  std::array<double, 8> lanes{};
-  for (size_t i = 0; i < kVocabBlock; i += 8) {
-    for (size_t lane = 0; lane < 8; ++lane) lanes[lane] += static_cast<double>(weights[i + lane]);
-  }
-  double sum = 0;
-  for (double lane : lanes) sum += lane;
+uint64_t Sum(const BlockWeights& weights) {
+  uint64_t sum = 0;
+  for (const float weight : weights) sum += WholeWeight(weight);
   return sum;
 }
 
 // The sum of one block, and where the cut's walk stood at its start.
 struct BlockSum {
-  double sum;
+  uint64_t sum;
   CutFilter filter;
 };
 
-// The last block of a positive sum at or before which `target` is passed; `target` becomes relative
-// to it.
-size_t FindBlock(const std::vector<BlockSum>& sums, double* target) {
-  size_t found = 0;
-  double before = 0;
-  double sum = 0;
-  for (size_t i = 0; i < sums.size(); ++i) {
-    if (sums[i].sum == 0) continue;
-    found = i;
-    before = sum;
-    sum += sums[i].sum;
-    if (sum > *target) break;
-  }
-  *target -= before;
-  return found;
-}
-
 int32_t Draw(absl::Span<const float> logits, const Weigher& weigher, const Cut& cut,
-             double uniform) {
+             uint64_t bits) {
   std::vector<BlockSum> sums;
   sums.reserve(logits.size() / kVocabBlock + 1);
   CutFilter filter(cut);
   BlockWeights weights;
-  double total = 0;
+  uint64_t total = 0;
   for (size_t begin = 0; begin < logits.size(); begin += kVocabBlock) {
     BlockSum block{0, filter};
     WeighKept(logits, begin, weigher, cut, &filter, &weights);
@@ -88,20 +65,18 @@ int32_t Draw(absl::Span<const float> logits, const Weigher& weigher, const Cut& 
     total += block.sum;
     sums.push_back(block);
   }
-  double target = uniform * total;
-  const size_t begin = FindBlock(sums, &target) * kVocabBlock;
-  filter = sums[begin / kVocabBlock].filter;
-  WeighKept(logits, begin, weigher, cut, &filter, &weights);
-  // Rounding may leave the target just above the last sum: the last id with a weight is drawn then.
-  size_t drawn = 0;
-  double sum = 0;
-  for (size_t i = 0; i < kVocabBlock; ++i) {
-    if (weights[i] == 0) continue;
-    drawn = i;
-    sum += static_cast<double>(weights[i]);
-    if (sum > target) break;
+  // Below the total, so that both walks end before they run out, unless row.max is not the maximum.
+  uint64_t place = PlaceOf(bits, total);
+  size_t block = 0;
+  while (block + 1 < sums.size() && sums[block].sum <= place) place -= sums[block++].sum;
+  filter = sums[block].filter;
+  WeighKept(logits, block * kVocabBlock, weigher, cut, &filter, &weights);
+  const size_t begin = block * kVocabBlock;
+  size_t i = 0;
+  while (i + 1 < kVocabBlock && begin + i + 1 < logits.size() && WholeWeight(weights[i]) <= place) {
+    place -= WholeWeight(weights[i++]);
   }
-  return static_cast<int32_t>(begin + drawn);
+  return static_cast<int32_t>(begin + i);
 }
 
 std::vector<TokenLogprob> TopLogprobs(const LogitsRow& row, int32_t num_logprobs) {
@@ -145,7 +120,7 @@ absl::StatusOr<SampledToken> Sample(const LogitsRow& row, const SamplingParams& 
   if (params.temperature > 0.0f && params.top_k != 1) {
     const Weigher weigher{row.max, params.temperature};
     const Cut cut = FindCut(row, params, weigher);
-    token.id = Draw(row.logits, weigher, cut, UniformAt(params.seed, position));
+    token.id = Draw(row.logits, weigher, cut, RandomBits(params.seed, position));
   }
   SetLogprobs(row, params.num_logprobs, &token);
   return token;

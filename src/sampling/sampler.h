@@ -6,14 +6,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "kernels/row_draw.h"
 #include "src/sequence/sampling_params.h"
 
 namespace llm {
-
-struct TokenLogprob {
-  int32_t id = 0;
-  float logprob = 0;
-};
 
 struct SampledToken {
   int32_t id = 0;

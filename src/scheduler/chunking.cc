@@ -16,9 +16,19 @@ int32_t Remaining(const Sequence& sequence) {
 
 }  // namespace
 
+// Of a step that has no room for all decodes and a tile, prefills get a tile, or half of it where
+// that is less: they get ahead in every step.
+int32_t SchedulerImpl::KeptForPrefills(const Step& step) {
+  if (running_.size() + kTile <= static_cast<size_t>(step.limit.max_tokens)) return 0;
+  const bool any = std::any_of(running_.begin(), running_.end(),
+                               [](const Sequence* one) { return Remaining(*one) > 1; });
+  return any || NextMayStart(step) ? std::min(kTile, step.limit.max_tokens / 2) : 0;
+}
+
 // Victims stand after the sequence that needs room, or are it: erasing them keeps the index right.
 void SchedulerImpl::ScheduleDecodes(Step* step) {
-  for (size_t i = 0; i < running_.size() && step->budget() > 0;) {
+  const int32_t kept = KeptForPrefills(*step);
+  for (size_t i = 0; i < running_.size() && step->budget() > kept;) {
     Sequence* sequence = running_[i];
     if (Remaining(*sequence) != 1) {
       ++i;
@@ -52,13 +62,14 @@ void SchedulerImpl::SchedulePrefills(Step* step) {
   });
   for (Sequence* sequence : prefills_) {
     if (step->budget() < 1 || !HasTime(*sequence, *step)) return;
+    const auto sharing = static_cast<int32_t>(sharers);
+    if (sharers > 1) --sharers;
     if (sequence->status != SequenceStatus::kRunning) continue;  // gave way to one before it
     if (!MakeRoom(sequence, step)) continue;
     const int32_t left = TokensInTime(*sequence, *step, step->budget());
-    const int32_t share = std::max(kTile, CeilDiv(left, static_cast<int32_t>(sharers)));
+    const int32_t share = std::max(kTile, CeilDiv(left, sharing));
     RecordUndo(sequence, /*admitted=*/false, &step->plan);
-    AddChunk(sequence, ChunkLength(*sequence, *step, sharers > 1 ? share : step->budget()), step);
-    --sharers;
+    AddChunk(sequence, ChunkLength(*sequence, *step, sharing > 1 ? share : step->budget()), step);
   }
 }
 

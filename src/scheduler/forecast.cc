@@ -78,7 +78,9 @@ double SchedulerImpl::ForecastChunk(const ForecastQuery& query, const Backlog& b
   prefill.decode_rows = prefill.decode_keys = 0;  // a prompt of one token
   const double token_ns =
       (query.cost.PredictNs(prefill) - query.cost.fixed) / prefill.prefill_tokens;
-  const double left_ns = static_cast<double>(bound_ns) - query.cost.PredictNs(backlog.decodes);
+  const double caution = backlog.aim_ns != 0 ? query.cost.caution : 1;
+  const double left_ns =
+      static_cast<double>(bound_ns) / caution - query.cost.PredictNs(backlog.decodes);
   const double least = backlog.aim_ns != 0 ? kLeastUnderTarget : kLeastTokens;
   if (token_ns <= 0) return most;
   return std::clamp(left_ns / token_ns, std::min(least, most), most);

@@ -34,7 +34,7 @@ BlockManagerOptions BlockOptions(const SchedulerOptions& options) {
 // A moment, in microseconds, so that no priority and no clock overflows it: the earlier goes first.
 // It never changes, so that queues stay in order while their members age.
 // `alone_ns`: what its prompt is predicted to take alone.
-int64_t RankUs(SchedulingPolicy policy, const Request& request, int64_t alone_ns) {
+int64_t OrderUs(SchedulingPolicy policy, const Request& request, int64_t alone_ns) {
   const int64_t arrival_us = request.arrival_ns / 1000;
   switch (policy) {
     case SchedulingPolicy::kFcfs:
@@ -92,16 +92,16 @@ SchedulerImpl::SchedulerImpl(const SchedulerOptions& options)
 }
 
 bool SchedulerImpl::MoreImportant(const Sequence& a, const Sequence& b) const {
-  const int64_t a_us = RankUs(options_.policy, a.request, a.request.first_token_cost_ns);
-  const int64_t b_us = RankUs(options_.policy, b.request, b.request.first_token_cost_ns);
+  const int64_t a_us = OrderUs(options_.policy, a.request, a.request.first_token_cost_ns);
+  const int64_t b_us = OrderUs(options_.policy, b.request, b.request.first_token_cost_ns);
   if (a_us != b_us) return a_us < b_us;
   return a.arrival_index < b.arrival_index;
 }
 
 bool SchedulerImpl::GoesBefore(const Sequence& sequence, const Request& request,
                                int64_t alone_ns) const {
-  return RankUs(options_.policy, sequence.request, sequence.request.first_token_cost_ns) <=
-         RankUs(options_.policy, request, alone_ns);
+  return OrderUs(options_.policy, sequence.request, sequence.request.first_token_cost_ns) <=
+         OrderUs(options_.policy, request, alone_ns);
 }
 
 void SchedulerImpl::Insert(Queue* queue, Sequence* sequence) {
@@ -123,7 +123,7 @@ void SchedulerImpl::Add(Sequence* sequence) {
   ReserveTotal(&waiting_, num_sequences);
   lengths_.Add(sequence->request.request_class);
   sequence->block_tables.assign(options_.groups.size(), BlockTable());
-  sequence->arrival_index = next_arrival_index_++;
+  if (sequence->arrival_index == 0) sequence->arrival_index = next_arrival_index_++;
   sequence->status = SequenceStatus::kWaiting;
   sequence->num_computed_tokens = 0;
   sequence->planned_tokens = sequence->num_tokens();
@@ -174,6 +174,7 @@ void SchedulerImpl::FillPlan(Step* step) {
       std::min(running_.size() + waiting_.size(), static_cast<size_t>(options_.max_sequences));
   step->plan.chunks.reserve(most);
   step->plan.undo.reserve(most);
+  step->plan.preempted.reserve(running_.size());  // a victim without blocks must be told
   ScheduleDecodes(step);
   SchedulePrefills(step);
   blocked_by_room_ = step->preempted;

@@ -98,7 +98,8 @@ class Scheduler {
   // pools, even alone.
   virtual absl::Status CheckFits(int64_t num_prompt_tokens, int64_t max_new_tokens) const = 0;
 
-  // Takes a waiting sequence in, at the end of its priority. It stays the caller's, until Remove.
+  // Takes a waiting sequence in, at the end of its priority, or, after a Remove, where it stood
+  // before. It stays the caller's, until Remove.
   // Throws std::bad_alloc with nothing changed.
   virtual void Add(Sequence* sequence) = 0;
   // Forgets a waiting or running sequence and releases its blocks (full ones stay cached). Sets
@@ -113,8 +114,9 @@ class Scheduler {
   // thread, where all calls exclude each other.
   virtual FirstTokenForecast Forecast(const ForecastQuery& query) const = 0;
 
-  // The next step within `limit`: every running decode (one token each), then prefill chunks of
-  // running sequences, then admissions; a prefill always gets ahead, whatever the time allows.
+  // The next step within `limit`: every running decode (one token each; the most important ones
+  // where max_tokens is too few), then prefill chunks of running sequences, then admissions; a
+  // prefill always gets ahead, whatever the time allows.
   // Allocates the blocks, preempts when they run out.
   // An empty plan means that nothing can run. With work present, no plan outstanding and no
   // adoption under way, the plan is never empty. Throws std::bad_alloc with everything as Rollback

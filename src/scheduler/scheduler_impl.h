@@ -134,6 +134,7 @@ class SchedulerImpl : public Scheduler {
   void TakeFromSibling(const Start& start, Sequence* sequence, StepPlan* plan);
 
   // chunking.cc
+  int32_t KeptForPrefills(const Step& step);
   void ScheduleDecodes(Step* step);
   void SchedulePrefills(Step* step);
   int32_t LongestChunk(const Sequence& sequence) const;
@@ -186,7 +187,7 @@ class SchedulerImpl : public Scheduler {
   BlockManager blocks_;
   Queue running_;
   Queue waiting_;
-  uint64_t next_arrival_index_ = 0;
+  uint64_t next_arrival_index_ = 1;
   LengthPredictor lengths_;
   std::vector<Growth> growth_;       // scratch
   std::vector<Sequence*> prefills_;  // scratch

@@ -114,7 +114,7 @@ void StepCostModel::NoteSlip(double ratio) {
   const absl::Span<const double> slips = slips_.values();
   std::copy(slips.begin(), slips.end(), sorted.begin());
   const double high = Quantile(absl::MakeSpan(sorted.data(), slips.size()), kCautionQuantile);
-  caution_ = std::clamp(high, 1.0, kMostCaution);
+  coefficients_.caution = std::clamp(high, 1.0, kMostCaution);
 }
 
 // Huber's weights: 1 within three times the median residual, then falling as its reciprocal.
@@ -152,7 +152,8 @@ void StepCostModel::Fit() {
                    .decode_row = beta[kDecodeRow],
                    .prefill_token = beta[kPrefillToken],
                    .decode_key = beta[kDecodeKey],
-                   .prefill_pair = beta[kPrefillPair]};
+                   .prefill_pair = beta[kPrefillPair],
+                   .caution = coefficients_.caution};
   most_prefill_tokens_ = 0;
   for (const Sample& sample : prefills_.values()) {
     most_prefill_tokens_ = std::max(most_prefill_tokens_, sample.prefill_tokens);

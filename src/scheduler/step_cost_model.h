@@ -22,6 +22,9 @@ class StepCostModel {
     double prefill_token = 0;
     double decode_key = 0;
     double prefill_pair = 0;
+    // What nine in ten steps with a prefill stay within, as a multiple of the prediction, by how
+    // the last ones took longer: noise, and what no term says.
+    double caution = 1;
 
     double PredictNs(const StepWork& work) const {
       return fixed + decode_row * work.decode_rows + prefill_token * work.prefill_tokens +
@@ -37,9 +40,7 @@ class StepCostModel {
   // The largest prefill among the steps that it was fitted to: far beyond, it is a guess.
   double most_prefill_tokens() const { return most_prefill_tokens_; }
   double PredictNs(const StepWork& work) const { return coefficients_.PredictNs(work); }
-  // What nine in ten steps with a prefill should stay within, by how the last ones took longer than
-  // predicted: noise, and what no term says.
-  double CautiousNs(const StepWork& work) const { return caution_ * PredictNs(work); }
+  double CautiousNs(const StepWork& work) const { return coefficients_.caution * PredictNs(work); }
   const Coefficients& coefficients() const { return coefficients_; }
 
   // Of |predicted - taken| / taken over the last steps, each predicted before it was noted.
@@ -94,7 +95,6 @@ class StepCostModel {
   int steps_since_fit_ = 0;
   double most_prefill_tokens_ = 0;
   Coefficients coefficients_;
-  double caution_ = 1;
   Error error_;
 };
 

@@ -32,7 +32,7 @@ struct Sequence {
   int32_t num_computed_tokens = 0;
   std::vector<BlockTable> block_tables;  // [kv_groups]
   SequenceStats stats;
-  uint64_t arrival_index = 0;  // order of Scheduler::Add; ties and FCFS go by it
+  uint64_t arrival_index = 0;  // order of first Scheduler::Add, from 1; ties and FCFS go by it
   int32_t max_computed_tokens =
       0;  // the highest num_computed_tokens ever: below it, work is recomputation
   // Logits are wanted of every token from here on (a score, or a prompt that is told; the prefix

@@ -12,6 +12,13 @@
 
 namespace llm {
 
+// Work that a stream recorded instead of doing it, with the memory that it names, which outlives
+// it.
+class DeviceGraph {
+ public:
+  virtual ~DeviceGraph() = default;
+};
+
 // Work is done in the order in which it was put here, at the latest when Wait returns. Used by one
 // thread at a time. A call fails with what the device reports then, be it of earlier work.
 class DeviceStream {
@@ -21,6 +28,13 @@ class DeviceStream {
   // Begins a step: ops copy the host's arrays of a step to the device once, up to the memory that
   // the stream was created with.
   virtual absl::Status Begin() = 0;
+
+  // From now on linear layers may be the vendor's library's, whose order of additions depends on
+  // the batch. `memory` is the device's, as long as the backend asks, and outlives the stream.
+  // UNAVAILABLE, saying why, where the library is not here: nothing changes.
+  virtual absl::Status UseLibrary(std::byte* /*memory*/, size_t /*bytes*/) {
+    return absl::UnavailableError("the device has no library of linear layers");
+  }
 
   // Between the device and the host. Pinned host memory is read, or filled, at the latest when Wait
   // returns, other memory before the call does.
@@ -32,6 +46,19 @@ class DeviceStream {
 
   // The one call that waits. A failure that repeats itself is the device's end.
   virtual absl::Status Wait() = 0;
+
+  // Within a step, what is put here between these two is recorded and not done. Where BeginCapture
+  // succeeded, EndCapture is called, whatever fails in between. UNIMPLEMENTED: there are no graphs.
+  virtual absl::Status BeginCapture() { return absl::UnimplementedError("no graphs"); }
+  virtual absl::StatusOr<std::unique_ptr<DeviceGraph>> EndCapture() {
+    return absl::UnimplementedError("no graphs");
+  }
+  // Puts what the graph recorded here on this stream. Of the step's arrays that its ops copied to
+  // the device it takes what they hold now, from where they lay then. When this fails, nothing of
+  // it is done.
+  virtual absl::Status Launch(const DeviceGraph& /*graph*/) {
+    return absl::UnimplementedError("no graphs");
+  }
 };
 
 // For the arrays of a step, both of `bytes`; they outlive the stream.

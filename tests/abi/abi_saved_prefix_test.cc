@@ -1,6 +1,7 @@
 // llm_prefix_save and llm_prefix_load: the answers of recomputation to the bit, and the reason of
 // each refusal.
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -217,6 +218,20 @@ TEST_F(AbiSavedPrefixTest, BadArgumentsAndPathsAreNamed) {
   prefix_.resize(16, 5);
   path_ = "/no/such/folder/prefix";
   EXPECT_EQ(Save(), LLM_NOT_FOUND);
+}
+
+TEST_F(AbiSavedPrefixTest, OnlyTheOwnerReadsTheFileAndNothingButAFileIsReplaced) {
+  Open();
+  ASSERT_EQ(Save(), LLM_OK) << llm_last_error();
+  struct stat there;
+  ASSERT_EQ(stat(path_.c_str(), &there), 0);
+  EXPECT_EQ(there.st_mode & 0777, 0600u);
+  std::remove(path_.c_str());
+  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+  EXPECT_EQ(Save(), LLM_INVALID_ARGUMENT);
+  EXPECT_THAT(llm_last_error(), HasSubstr(path_ + ": something else than a file"));
+  ASSERT_EQ(stat(path_.c_str(), &there), 0);
+  EXPECT_TRUE(S_ISFIFO(there.st_mode));
 }
 
 TEST_F(AbiSavedPrefixTest, EvictedBlocksComeBackFromTheSpillFolder) {

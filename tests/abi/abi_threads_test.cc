@@ -139,6 +139,39 @@ TEST_F(AbiThreadsTest, AHundredEnginesOpenAndCloseWithWorkInFlight) {
   }
 }
 
+TEST_F(AbiThreadsTest, CloseLetsACallThatWaitsReturnFirst) {
+  struct Meeting {
+    std::atomic<bool> scoring{false};
+    std::atomic<bool> closing{false};
+  };
+  for (int i = 0; i < 50; ++i) {
+    llm_engine* engine = nullptr;
+    const llm_engine_options options = EngineOptions(LLM_DRIVE_THREADS);
+    ASSERT_EQ(llm_engine_open(model_, &options, &engine), LLM_OK) << llm_last_error();
+    Meeting meeting;
+    std::thread waits([&] {
+      llm_score_request request;
+      llm_score_request_init(&request);
+      request.ids = ids_.data();
+      request.num_ids = ids_.size();
+      request.user_data = &meeting;
+      request.on_row = [](void* user_data, const llm_score_row*) -> int32_t {
+        auto* self = static_cast<Meeting*>(user_data);
+        self->scoring.store(true);
+        while (!self->closing.load()) std::this_thread::yield();
+        return 0;
+      };
+      size_t count = 0;
+      const llm_status status = llm_score(engine, &request, nullptr, 0, &count);
+      EXPECT_TRUE(status == LLM_OK || status == LLM_CANCELLED) << llm_last_error();
+    });
+    while (!meeting.scoring.load()) std::this_thread::yield();
+    meeting.closing.store(true);
+    ASSERT_EQ(llm_engine_close(engine), LLM_OK);
+    waits.join();
+  }
+}
+
 TEST_F(AbiThreadsTest, ShutdownDuringSubmitsLeavesNoRequestWithoutItsFinished) {
   Open(LLM_DRIVE_THREADS);
   std::atomic<int> accepted{0};

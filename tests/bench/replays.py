@@ -1,5 +1,6 @@
 """Runs of llm-replay: the simulated engine beside the real one, and what load does with and without admission."""
 import pathlib
+import statistics
 
 from child import run_child
 
@@ -43,32 +44,36 @@ def workloads(arguments):
 
 
 def agreement(arguments):
-    """Small traces on the real engine, then on the simulated one with the costs that the real one has told. The round
-    counts in which other programs took least of the machine: what they take is nobody's to simulate."""
+    """Small traces on the real engine, each followed by the simulated one with the costs that the real one has told.
+    Every round has traces of its own; the median round counts, since other programs take from a real one at times."""
     runs = {}
     for turn in range(arguments.rounds):
         for name, flags in workloads(arguments).items():
             replays = Replays(arguments, [*flags, "--seed", turn + 1])
             real = replays.run()
             runs.setdefault(name, []).append((real, replays.run(costs=real["costs"])))
-    quietest = {name: min(pairs, key=lambda pair: pair[0]["others_cores"]) for name, pairs in runs.items()}
-    rows = []
-    for name, (real, simulated) in quietest.items():
-        for key in AGREES:
-            if real[key] == simulated[key] == 0:
-                continue
-            ratio = simulated[key] / real[key] if real[key] else float("inf")
-            rows.append({"workload": name, "figure": key, "real": real[key], "simulated": simulated[key],
-                         "ratio": ratio, "holds": abs(ratio - 1) <= WITHIN, "others_cores": real["others_cores"]})
-    return {"rows": rows, "runs": runs, "costs": quietest["arrivals"][0]["costs"]}
+    rows = [agreement_row(name, key, pairs) for name, pairs in runs.items() for key in AGREES]
+    quietest = min(runs["arrivals"], key=lambda pair: pair[0]["others_cores"])
+    return {"rows": [row for row in rows if row], "runs": runs, "costs": quietest[0]["costs"]}
+
+
+def agreement_row(name, key, pairs):
+    """None where neither engine had any in some round."""
+    if any(real[key] == simulated[key] == 0 for real, simulated in pairs):
+        return None
+    ratios = [simulated[key] / real[key] if real[key] else float("inf") for real, simulated in pairs]
+    ratio = statistics.median(ratios)
+    return {"workload": name, "figure": key, "real": statistics.median(real[key] for real, _ in pairs),
+            "simulated": statistics.median(simulated[key] for _, simulated in pairs), "ratio": ratio,
+            "least": min(ratios), "most": max(ratios), "holds": abs(ratio - 1) <= WITHIN}
 
 
 def agreement_table(result):
-    lines = [f"| workload | figure | real engine | simulated | ratio (within {WITHIN:.0%}) | |",
+    lines = [f"| workload | figure | real engine | simulated | ratio (within {WITHIN:.0%}) [min, max] | |",
              "|---|---|---|---|---|---|"]
     for row in result["rows"]:
         lines.append(f"| {row['workload']} | {row['figure']} | {row['real']:.4g} | {row['simulated']:.4g} | "
-                     f"{row['ratio']:.3f} | {'' if row['holds'] else 'missed'} |")
+                     f"{row['ratio']:.3f} [{row['least']:.2f}, {row['most']:.2f}] | {'' if row['holds'] else 'missed'} |")
     return "\n".join(lines)
 
 

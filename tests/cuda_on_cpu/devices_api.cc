@@ -53,10 +53,10 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
       *value = 4;
       return cudaSuccess;
     case cudaDevAttrComputeCapabilityMajor:
-      *value = 8;
+      *value = Gpu::Get().capability().first;
       return cudaSuccess;
     case cudaDevAttrComputeCapabilityMinor:
-      *value = 0;
+      *value = Gpu::Get().capability().second;
       return cudaSuccess;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin:
       *value = kSharedOptinBytes;
@@ -119,11 +119,10 @@ cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int f
   if (!IsOn(to_device, to, bytes) || !IsOn(from_device, from, bytes)) {
     return gpu.Remember(cudaErrorInvalidValue);
   }
-  gpu.Submit(queue, [to, from, bytes] {
+  return gpu.Remember(gpu.Submit(queue, [to, from, bytes] {
     const DeviceMemory::Window window;
     std::memcpy(to, from, bytes);
-  });
-  return cudaSuccess;
+  }));
 }
 
 // After all earlier work of both devices; returns before it is done.

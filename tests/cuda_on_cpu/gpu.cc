@@ -1,6 +1,7 @@
 // Queues of work, launch limits, and the number of the call that fails.
 #include "tests/cuda_on_cpu/gpu.h"
 
+#include <cstdio>
 #include <iterator>
 #include <utility>
 
@@ -28,18 +29,22 @@ void Gpu::Reset(uint64_t seed) {
   for (auto& [id, queue] : queues_) {
     queue.work.clear();
     queue.done = queue.submitted;
+    queue.capture = nullptr;
   }
   seed_ = seed;
   random_.seed(static_cast<uint32_t>(seed));
   num_steps_left_ = 0;
   current_device() = 0;
   DeviceMemory::Get().ClosePeers();
-  num_calls_ = num_launches_ = 0;
+  num_calls_ = num_launches_ = num_graph_launches_ = 0;
+  captures_ = true;
   failing_call_ = breaking_call_ = -1;
   failed_call_.clear();
+  failing_name_.clear();
   last_error_ = cudaSuccess;
   num_devices_ = 1;
   peers_ = true;
+  capability_ = {8, 0};
 }
 
 void Gpu::FailCall(int64_t number, cudaError_t error) {
@@ -48,14 +53,38 @@ void Gpu::FailCall(int64_t number, cudaError_t error) {
   failed_call_.clear();
 }
 
+void Gpu::FailNext(const std::string& call, cudaError_t error) {
+  failing_name_ = call;
+  failure_ = error;
+  failed_call_.clear();
+}
+
 cudaError_t Gpu::Enter(const char* call) {
   if (num_calls_ == breaking_call_) fault_ = "broken by the test";
-  if (num_calls_++ == failing_call_) {
+  if (num_calls_++ == failing_call_ || call == failing_name_) {
+    failing_name_.clear();
     failed_call_ = call;
     return Remember(failure_);
   }
   if (!fault_.empty()) return Remember(cudaErrorIllegalAddress);
+  if (InvalidateCaptures(call)) return Remember(cudaErrorStreamCaptureUnsupported);
   return cudaSuccess;
+}
+
+// Whether there was one that `call` may not be made beside.
+bool Gpu::InvalidateCaptures(const char* call) {
+  bool forbidden = false;
+  for (auto& [id, queue] : queues_) {
+    if (queue.capture == nullptr || !IsForbidden(*queue.capture, call)) continue;
+    queue.capture->invalidated = true;
+    forbidden = true;
+  }
+  return forbidden;
+}
+
+cudaError_t Gpu::Invalidate(Queue* queue, cudaError_t error) {
+  if (queue->capture != nullptr) queue->capture->invalidated = true;
+  return Remember(error);
 }
 
 cudaError_t Gpu::Remember(cudaError_t error) {
@@ -101,9 +130,21 @@ size_t Gpu::num_streams() const {
       std::distance(queues_.lower_bound(uint64_t{kMaxDevices}), queues_.end()));
 }
 
-void Gpu::Submit(Queue* queue, std::function<void()> work) {
+cudaError_t Gpu::Submit(Queue* queue, std::function<void()> work) {
+  if (queue->capture != nullptr) {
+    if (queue->capture->invalidated) return cudaErrorStreamCaptureInvalidated;
+    queue->capture->work.push_back(std::move(work));
+    return cudaSuccess;
+  }
   queue->work.push_back(std::move(work));
   ++queue->submitted;
+  return cudaSuccess;
+}
+
+void Gpu::Break(std::string fault) {
+  fault_ = std::move(fault);
+  // Tests of the backends see a status only.
+  if (!fault_.empty()) std::fprintf(stderr, "cuda_on_cpu: %s\n", fault_.c_str());
 }
 
 cudaError_t Gpu::CheckShape(const void* kernel, const GridShape& shape) const {

@@ -6,11 +6,14 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <random>
 #include <string>
+#include <utility>
 
 #include "tests/cuda_on_cpu/block.h"
+#include "tests/cuda_on_cpu/captures.h"
 #include "tests/cuda_on_cpu/device_memory.h"
 #include "tests/cuda_on_cpu/shadow/cuda_runtime_api.h"
 #include "tests/cuda_on_cpu/work_fiber.h"
@@ -25,9 +28,10 @@ struct Queue {
   std::deque<std::function<void()>> work;
   uint64_t submitted = 0;
   uint64_t done = 0;
-  WorkFiber fiber;              // of work.front(), which may have paused
-  uint64_t awaited_id = 0;      // then, what it waits for: that so much of
-  uint64_t awaited_ticket = 0;  // that stream is done; 0: nothing
+  WorkFiber fiber;                   // of work.front(), which may have paused
+  uint64_t awaited_id = 0;           // then, what it waits for: that so much of
+  uint64_t awaited_ticket = 0;       // that stream is done; 0: nothing
+  std::shared_ptr<Capture> capture;  // null: the stream's work is to run
 };
 
 class Gpu {
@@ -39,16 +43,22 @@ class Gpu {
 
   // The call with this number from now on (0: the next) fails with `error` and does nothing.
   void FailCall(int64_t number, cudaError_t error);
+  // The next call of this name fails likewise.
+  void FailNext(const std::string& call, cudaError_t error);
   // From the call with this number on the device is as it is after a kernel broke a rule.
   void BreakCall(int64_t number) { breaking_call_ = num_calls_ + number; }
-  const std::string& failed_call() const { return failed_call_; }  // of FailCall; empty: none yet
+  const std::string& failed_call() const { return failed_call_; }  // of the two; empty: none yet
   int64_t num_calls() const { return num_calls_; }
   int64_t num_launches() const { return num_launches_; }
+  int64_t num_graph_launches() const { return num_graph_launches_; }
+  // false: no stream can be captured, as on a device that knows no graphs.
+  void set_captures(bool captures) { captures_ = captures; }
   uint64_t bytes_to_host() const { return bytes_to_host_; }  // that copies were asked to bring
   // Of the first kernel that broke a rule: every later call fails until Reset.
   const std::string& fault() const { return fault_; }
   void set_peers(bool peers) { peers_ = peers; }             // false: no device can be given access
   void set_num_devices(int count) { num_devices_ = count; }  // at most kMaxDevices
+  void set_capability(int major, int minor) { capability_ = {major, minor}; }
 
   // For the functions of the API.
   std::recursive_mutex& mutex() { return mutex_; }
@@ -61,7 +71,10 @@ class Gpu {
   Queue* FindById(uint64_t id);      // likewise
   cudaStream_t AddStream();
   bool RemoveStream(cudaStream_t stream);
-  void Submit(Queue* queue, std::function<void()> work);
+  // Into the stream's capture, where there is one. Fails where that is not valid any more.
+  cudaError_t Submit(Queue* queue, std::function<void()> work);
+  // The capture that the stream is in, if any, ends in an error; `error`.
+  cudaError_t Invalidate(Queue* queue, cudaError_t error);
   // Other streams go on meanwhile, or wait, as the seed draws. In a stream's work: lets others run
   // until then.
   void RunUntil(Queue* queue, uint64_t ticket);
@@ -69,10 +82,14 @@ class Gpu {
   void RunDevice(int device);
   // In a stream's work: on the stream's device, while others may run.
   void Run(const GridShape& shape, const std::function<void()>& kernel);
+  void Break(std::string fault);  // as a kernel does that breaks a rule
   cudaError_t CheckShape(const void* kernel, const GridShape& shape) const;
   void set_shared_limit(const void* kernel, size_t bytes) { shared_limits_[kernel] = bytes; }
   int num_devices() const { return num_devices_; }
   bool peers() const { return peers_; }
+  void CountGraphLaunch() { ++num_graph_launches_; }
+  bool captures() const { return captures_; }
+  const std::pair<int, int>& capability() const { return capability_; }
   void CountToHost(size_t bytes) { bytes_to_host_ += bytes; }
   size_t num_streams() const;  // but the default ones
 
@@ -82,14 +99,18 @@ class Gpu {
   Queue* Needed(Queue* queue);
   Queue* Draw();
   void GoOn(Queue* queue);
+  bool InvalidateCaptures(const char* call);
 
   std::recursive_mutex mutex_;
   uint64_t seed_ = 1;
   int64_t num_calls_ = 0;
   int64_t num_launches_ = 0;
+  int64_t num_graph_launches_ = 0;
+  bool captures_ = true;
   uint64_t bytes_to_host_ = 0;
   int64_t failing_call_ = -1;
   int64_t breaking_call_ = -1;
+  std::string failing_name_;
   std::string failed_call_;
   cudaError_t failure_ = cudaSuccess;
   cudaError_t last_error_ = cudaSuccess;
@@ -101,7 +122,8 @@ class Gpu {
   uint32_t num_steps_left_ = 0;  // before the next is drawn
   Queue* running_ = nullptr;     // whose work it is that calls
   uint64_t next_stream_ = kMaxDevices;
-  std::map<uint64_t, Queue> queues_;             // the default stream of a device has its number
+  std::map<uint64_t, Queue> queues_;  // the default stream of a device has its number
+  std::pair<int, int> capability_ = {8, 0};
   std::map<const void*, size_t> shared_limits_;  // kernel -> bytes that it may ask for
 };
 

@@ -129,6 +129,20 @@ absl::Status RowStats(const RowStatsParams& params, const Stream& /*stream*/) {
   return copies.Finish(cuda::RowStats(p, copies.stream()));
 }
 
+absl::Status Sample(const SampleParams& params, const Stream& /*stream*/) {
+  LLM_RETURN_IF_ERROR(CheckSample(params));
+  DeviceCopies copies;
+  SampleParams p = params;
+  p.logits = copies.InOut(params.logits, Size(params.rows, params.cols));
+  p.argmax = copies.In(params.argmax, Size(params.rows));
+  p.max = copies.In(params.max, Size(params.rows));
+  p.log_sum_exp = copies.In(params.log_sum_exp, Size(params.rows));
+  p.originals = copies.InOut(params.originals, params.edits.size());
+  p.drawn = copies.InOut(params.drawn, params.draws.size());
+  p.top = copies.InOut(params.top, params.draws.size() * Size(params.max_top));
+  return copies.Finish(cuda::Sample(p, copies.stream()));
+}
+
 absl::Status SoftCap(const SoftCapParams& params, const Stream& /*stream*/) {
   LLM_RETURN_IF_ERROR(CheckSoftCap(params));
   DeviceCopies copies;
@@ -244,6 +258,7 @@ const KernelTable& CudaOnCpuKernels() {
       .attention = Attention,
       .attention_workspace_bytes = cuda::AttentionWorkspaceBytes,
       .row_stats = RowStats,
+      .sample = Sample,
       .soft_cap = SoftCap,
       .quantize = Quantize,
       .copy_blocks = CopyBlocks,

@@ -56,19 +56,18 @@ float HalfOf(MmaType type, uint32_t packed, int half) {
   return type == MmaType::kF16 ? F16ToF32(bits) : BF16ToF32(bits);
 }
 
-using Tile = std::array<std::array<float, 16>, 16>;
-
-// Products are exact in double (11 bits times 11, or 8 times 8); each addition rounds to float.
-float AddProducts(const std::array<float, 16>& a, const std::array<float, 16>& b, float c) {
+// Products are exact in double (11 bits times 11, or fewer); each addition rounds to float.
+template <size_t kDepth>
+float AddProducts(const std::array<float, kDepth>& a, const std::array<float, kDepth>& b, float c) {
   if (g_order == MmaOrder::kAscending) {
     float sum = c;
-    for (size_t k = 0; k < 16; ++k) {
+    for (size_t k = 0; k < kDepth; ++k) {
       sum = static_cast<float>(double{sum} + double{a[k]} * double{b[k]});
     }
     return sum;
   }
   float halves[2] = {0, 0};
-  for (size_t k = 16; k-- > 0;) {
+  for (size_t k = kDepth; k-- > 0;) {
     float& half = halves[k % 2];
     half = static_cast<float>(double{half} + double{a[k]} * double{b[k]});
   }
@@ -76,7 +75,8 @@ float AddProducts(const std::array<float, 16>& a, const std::array<float, 16>& b
 }
 
 void ResolveMma(void* const* operands, uint32_t /*mask*/) {
-  Tile a, b;  // [row][k], [column][k]
+  std::array<std::array<float, 16>, 16> a;  // [row][k]
+  std::array<std::array<float, 16>, 8> b;   // [column][k]
   for (int lane = 0; lane < kWarpSize; ++lane) {
     const auto* operand = static_cast<const MmaOperand*>(operands[lane]);
     const auto group = static_cast<size_t>(lane / 4);
@@ -133,6 +133,29 @@ void ResolveMmaS8(void* const* operands, uint32_t /*mask*/) {
   }
 }
 
+// Elements of a and b as ResolveMmaS8 finds them.
+void ResolveMmaE4M3(void* const* operands, uint32_t /*mask*/) {
+  std::array<std::array<float, 32>, 16> a;  // [row][k]
+  std::array<std::array<float, 32>, 8> b;   // [column][k]
+  for (size_t lane = 0; lane < kWarpSize; ++lane) {
+    const auto* operand = static_cast<const MmaOperand*>(operands[lane]);
+    for (size_t i = 0; i < 16; ++i) {
+      const size_t k = lane % 4 * 4 + i % 4;
+      const auto code = [&](const uint32_t* registers) {
+        return F8E4M3ToF32(static_cast<uint8_t>(registers[i / 4] >> (8 * (i % 4)) & 0xff));
+      };
+      a[lane / 4 + i / 4 % 2 * 8][k + i / 8 * 16] = code(operand->a);
+      if (i < 8) b[lane / 4][k + i / 4 * 16] = code(operand->b);
+    }
+  }
+  for (size_t lane = 0; lane < kWarpSize; ++lane) {
+    const auto* operand = static_cast<const MmaOperand*>(operands[lane]);
+    for (size_t i = 0; i < 4; ++i) {
+      operand->d[i] = AddProducts(a[lane / 4 + i / 2 * 8], b[lane % 4 * 2 + i % 2], operand->d[i]);
+    }
+  }
+}
+
 }  // namespace
 
 void LoadMatrix(int count, bool transpose, const void* row, uint32_t* registers) {
@@ -150,6 +173,11 @@ void set_mma_order(MmaOrder order) { g_order = order; }
 void Mma(MmaType type, float* d, const uint32_t* a, const uint32_t* b) {
   MmaOperand operand = {type, d, a, b};
   WarpCollective(type == MmaType::kF16 ? "mma.f16" : "mma.bf16", kAllLanes, ResolveMma, &operand);
+}
+
+void MmaE4M3(float* d, const uint32_t* a, const uint32_t* b) {
+  MmaOperand operand = {{}, d, a, b};
+  WarpCollective("mma.m16n8k32.e4m3", kAllLanes, ResolveMmaE4M3, &operand);
 }
 
 void MmaS8(int depth, int* d, const uint32_t* a, const uint32_t* b) {

@@ -23,4 +23,11 @@ struct ByteMatrixArgs {
 };
 cudaError_t LaunchByteMatrix(const ByteMatrixArgs& args, cudaStream_t stream);
 
+struct E4M3MatrixArgs {
+  const uint32_t* a;  // [16, 32], four codes each
+  const uint32_t* b;  // [8, 32]: by columns
+  float* d;           // [32, 4]: of each lane; added to
+};
+cudaError_t LaunchE4M3Matrix(const E4M3MatrixArgs& args, cudaStream_t stream);
+
 }  // namespace llm

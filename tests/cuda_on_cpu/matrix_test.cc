@@ -1,5 +1,6 @@
 // ldmatrix and mma.m16n8k16 hold their elements where the PTX ISA says ("Matrix fragments for
 // mma.m16n8k16 with floating point type"), and products of bytes are exact.
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <random>
@@ -106,6 +107,53 @@ TEST_F(MatrixTest, MultipliesAndAdds) {
           for (size_t k = 0; k < 16; ++k) expected += a[row * 16 + k] * b[column * 16 + k];
           EXPECT_EQ(result.d[lane * 4 + i], expected) << "lane " << lane << " element " << i;
         }
+      }
+    }
+  }
+}
+
+// d as above. Codes of small integers and of subnormals (multiples of 2^-9 up to 7), whose sums are
+// exact in every order; then one row of the largest, 448, and a NaN that stays in its row.
+TEST_F(MatrixTest, MultipliesE4M3) {
+  constexpr size_t kDepth = 32;
+  std::mt19937 random(7);
+  const auto codes = [&](size_t count, float unit) {
+    std::vector<uint8_t> result(count);
+    for (uint8_t& code : result) {
+      code = F32ToF8E4M3(unit * (static_cast<float>(random() % 15) - 7));
+    }
+    return result;
+  };
+  std::vector<uint8_t> a = codes(16 * kDepth, 0x1p-9f);
+  const std::vector<uint8_t> b = codes(8 * kDepth, 1);
+  std::fill_n(a.begin() + 3 * kDepth, kDepth, uint8_t{0x7e});
+  a[5 * kDepth + 17] = 0xff;
+  std::vector<float> c(128);
+  for (float& x : c) x = static_cast<float>(random() % 100);
+  const auto words = [](const std::vector<uint8_t>& bytes) {
+    std::vector<uint32_t> result(bytes.size() / 4);
+    std::memcpy(result.data(), bytes.data(), bytes.size());
+    return result;
+  };
+  for (const auto order : {cuda_on_cpu::MmaOrder::kAscending, cuda_on_cpu::MmaOrder::kPairs}) {
+    cuda_on_cpu::set_mma_order(order);
+    const DeviceArray<uint32_t> device_a(words(a));
+    const DeviceArray<uint32_t> device_b(words(b));
+    const DeviceArray<float> d(c);
+    ExpectNoFault(LaunchE4M3Matrix({device_a.get(), device_b.get(), d.get()}, nullptr));
+    const std::vector<float> actual = d.Read(128);
+    for (size_t i = 0; i < 128; ++i) {
+      const size_t row = i / 16 + (i % 4 >= 2 ? 8 : 0);
+      const size_t column = 2 * (i / 4 % 4) + i % 2;
+      double expected = double{c[i]};
+      for (size_t k = 0; k < kDepth; ++k) {
+        expected +=
+            double{F8E4M3ToF32(a[row * kDepth + k])} * double{F8E4M3ToF32(b[column * kDepth + k])};
+      }
+      if (row == 5) {
+        EXPECT_TRUE(std::isnan(actual[i])) << i;
+      } else {
+        EXPECT_EQ(actual[i], static_cast<float>(expected)) << "element " << i;
       }
     }
   }

@@ -118,6 +118,10 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   }
   if (!to_device) gpu.CountToHost(bytes);
   const bool pageable_source = !from_device && !DeviceMemory::Get().Contains(from, bytes);
+  const bool pageable_target = !to_device && !DeviceMemory::Get().Contains(to, bytes);
+  if (queue->capture != nullptr && (pageable_source || pageable_target)) {
+    return gpu.Invalidate(queue, cudaErrorStreamCaptureUnsupported);  // the call would wait
+  }
   if (pageable_source) {
     const auto* first = static_cast<const std::byte*>(from);
     auto taken = std::make_shared<std::vector<std::byte>>(first, first + bytes);
@@ -126,12 +130,13 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
       std::memcpy(to, taken->data(), taken->size());
     });
   } else {
-    gpu.Submit(queue, [to, from, bytes] {
+    const cudaError_t error = gpu.Submit(queue, [to, from, bytes] {
       const DeviceMemory::Window window;
       std::memcpy(to, from, bytes);
     });
+    if (error != cudaSuccess) return gpu.Remember(error);
   }
-  if (!to_device && !DeviceMemory::Get().Contains(to, bytes)) {
+  if (pageable_target) {
     gpu.RunUntil(queue, queue->submitted);
     if (!gpu.fault().empty()) return gpu.Remember(cudaErrorIllegalAddress);
   }
@@ -152,11 +157,10 @@ cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t 
   if (!Reaches(memory, bytes, true) || !DeviceMemory::Get().Reaches(queue->device, memory)) {
     return gpu.Remember(cudaErrorInvalidValue);
   }
-  gpu.Submit(queue, [memory, value, bytes] {
+  return gpu.Remember(gpu.Submit(queue, [memory, value, bytes] {
     const DeviceMemory::Window window;
     std::memset(memory, value, bytes);
-  });
-  return cudaSuccess;
+  }));
 }
 
 cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute /*attribute*/, int value) {
@@ -187,10 +191,9 @@ cudaError_t SubmitGrid(const GridShape& shape, cudaStream_t stream, const Kernel
   const size_t words = call.args_bytes / sizeof(std::max_align_t) + 1;
   auto args = std::make_shared<std::vector<std::max_align_t>>(words);
   std::memcpy(args->data(), call.args, call.args_bytes);
-  gpu.Submit(queue, [shape, call, args] {
+  return gpu.Remember(gpu.Submit(queue, [shape, call, args] {
     Gpu::Get().Run(shape, [call, args] { call.call(call.kernel, args->data()); });
-  });
-  return cudaSuccess;
+  }));
 }
 
 }  // namespace llm::cuda_on_cpu

@@ -1,7 +1,5 @@
 // Which stream runs next. Streams are concurrent: the work of each runs on a fiber, and pauses
 // between the steps of a kernel.
-#include <cstdio>
-
 #include "tests/cuda_on_cpu/gpu.h"
 #include "tests/cuda_on_cpu/grid.h"
 
@@ -102,10 +100,7 @@ void Gpu::Run(const GridShape& shape, const std::function<void()>& kernel) {
   ++num_launches_;
   GridRun run(shape, seed_++, self->device, kernel);
   while (fault_.empty() && run.Step()) self->fiber.Pause();
-  if (!fault_.empty() || run.fault().empty()) return;
-  fault_ = run.fault();
-  // Tests of the backends see a status only.
-  std::fprintf(stderr, "cuda_on_cpu: %s\n", fault_.c_str());
+  if (fault_.empty()) Break(run.fault());
 }
 
 }  // namespace llm::cuda_on_cpu

@@ -88,5 +88,8 @@ uint32_t Ballot(uint32_t mask, bool predicate) {
 
 int AtomicAdd(int* address, int value) { return AddAtomically(address, value); }
 float AtomicAdd(float* address, float value) { return AddAtomically(address, value); }
+unsigned long long AtomicAdd(unsigned long long* address, unsigned long long value) {
+  return AddAtomically(address, value);
+}
 
 }  // namespace llm::cuda_on_cpu

@@ -27,6 +27,7 @@ uint32_t Ballot(uint32_t mask, bool predicate);
 
 int AtomicAdd(int* address, int value);
 float AtomicAdd(float* address, float value);
+unsigned long long AtomicAdd(unsigned long long* address, unsigned long long value);
 
 // ldmatrix.sync.aligned.m8n8.x<count>.shared.b16: lanes 8 i to 8 i + 7 give the rows of matrix i;
 // a lane's register i holds two elements of row lane / 4, of column lane / 4 with `transpose`.
@@ -39,6 +40,10 @@ enum class MmaType { kF16, kBF16 };
 enum class MmaOrder { kAscending, kPairs };
 void set_mma_order(MmaOrder order);
 void Mma(MmaType type, float* d, const uint32_t* a, const uint32_t* b);
+
+// mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32, in the same orders. No kernel has a use for
+// it yet: f32 activations and queries have more bits than it takes.
+void MmaE4M3(float* d, const uint32_t* a, const uint32_t* b);
 
 // mma.sync.aligned.m16n8k<depth>.row.col.s32.s8.s8.s32, depth 16 or 32. Sums wrap around.
 void MmaS8(int depth, int* d, const uint32_t* a, const uint32_t* b);

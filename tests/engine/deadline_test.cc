@@ -200,7 +200,7 @@ TEST_F(DeadlineTest, AFullQueueSaysWhenARequestIsExpectedToEnd) {
   uint64_t id = 0;
   const absl::Status status = harness_->TrySubmit(harness_->Spec(8, 2), &id);
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("expected in 2 ms"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("expected in 1010 us"));
   harness_->RunAll();
 }
 
@@ -213,8 +213,9 @@ TEST_F(DeadlineTest, RequestsCountAsGoodWhenTheyMeetAllThatTheyStated) {
   harness_->RunAll();
   RequestSpec gaps = harness_->Spec(8, 4);
   gaps.token_gap_target_ns = kMs / 2;  // no step is as short
-  harness_->Submit(gaps);
+  const uint64_t id = harness_->Submit(gaps);
   harness_->RunAll();
+  EXPECT_EQ(harness_->Of(id).stats.longest_gap_ns, kMs + kMs / 100) << "a step and a row";
   const TargetCounters targets = harness_->Metrics().step.targets;
   EXPECT_EQ(targets.good_requests, before + 1);
   EXPECT_EQ(targets.stated[static_cast<size_t>(Target::kFirstToken)], 1u);
@@ -222,6 +223,26 @@ TEST_F(DeadlineTest, RequestsCountAsGoodWhenTheyMeetAllThatTheyStated) {
   EXPECT_EQ(targets.stated[static_cast<size_t>(Target::kTokenGap)], 2u);
   EXPECT_EQ(targets.met[static_cast<size_t>(Target::kTokenGap)], 1u);
   EXPECT_EQ(targets.met[static_cast<size_t>(Target::kCompletion)], 1u);
+}
+
+TEST(TargetsTest, OnlyWhatGeneratesIsHeldToTheTokenGapOfTheEngine) {
+  HarnessOptions options;
+  options.engine.token_gap_target_ns = 2 * kMs;
+  EngineHarness harness(options);
+  ScoreHandler handler;
+  handler.call = [](void*, void*, const ScoreRow&) -> int32_t { return 0; };
+  const std::vector<int32_t> text = harness.tokenizer().Ids("abcd");
+  ScoreSpec score;
+  score.prompt_kind = PromptKind::kIds;
+  score.ids = text;
+  score.handler = handler;
+  const absl::Status scored = harness.engine().Score(score).status();
+  ASSERT_TRUE(scored.ok()) << scored;
+  harness.Submit(harness.Spec("abc", 4));
+  harness.RunAll();
+  const TargetCounters targets = harness.engine().Metrics().step.targets;
+  EXPECT_EQ(targets.stated[static_cast<size_t>(Target::kTokenGap)], 1u);
+  EXPECT_EQ(targets.met[static_cast<size_t>(Target::kTokenGap)], 1u);
 }
 
 TEST_F(DeadlineTest, ClassesAreCountedApartUpToABound) {

@@ -93,5 +93,24 @@ TEST(HoldTest, AnswersAreTheSame) {
   EXPECT_EQ(harness.Of(id).ids, RunAlone(HarnessOptions(), spec).ids);
 }
 
+TEST(HoldTest, WhoStatesWhenItsEndIsDueStartsAtOnce) {
+  EngineHarness harness(Options());
+  RequestSpec spec = harness.Spec("one", 4);
+  spec.completion_timeout_ns = 100 * kHoldNs;
+  harness.Submit(spec);
+  harness.Step();
+  EXPECT_EQ(harness.runner().steps(), 1);
+  harness.RunAll();
+}
+
+TEST(HoldTest, AScoreStartsAtOnce) {
+  EngineHarness harness(Options());
+  const std::vector<int32_t> text = harness.tokenizer().Ids("abcd");
+  ScoreSpec score;
+  score.prompt_kind = PromptKind::kIds;
+  score.ids = text;
+  EXPECT_TRUE(harness.engine().Score(score).ok());  // on a clock that stands still
+}
+
 }  // namespace
 }  // namespace llm

@@ -22,8 +22,8 @@ HarnessOptions RandomOptions(Random* random) {
   options.engine.max_context_tokens = 96;
   options.scheduler.max_sequences = Uniform(random, 1, 9);
   options.scheduler.prefix_cache = Uniform(random, 0, 3) != 0;
-  options.scheduler.policy =
-      Uniform(random, 0, 1) == 0 ? SchedulingPolicy::kFcfs : SchedulingPolicy::kPriority;
+  options.scheduler.policy = static_cast<SchedulingPolicy>(Uniform(random, 0, 2));
+  options.scheduler.admission = static_cast<AdmissionPolicy>(Uniform(random, 0, 2));
   options.scheduler.hash_key[0] = (*random)();
   options.scheduler.hash_key[1] = (*random)();
   const int blocks = 96 / options.scheduler.block_size;
@@ -33,6 +33,9 @@ HarnessOptions RandomOptions(Random* random) {
     options.scheduler.num_blocks.push_back(blocks + Uniform(random, 1, blocks));
   }
   options.engine.max_step_tokens = Uniform(random, 1, 40);
+  options.engine.step_ns = Uniform(random, 0, 1) * Uniform(random, 1, 200);
+  options.engine.token_gap_target_ns = Uniform(random, 0, 1) * Uniform(random, 1, 200);
+  options.engine.refuse_late = false;  // whoever is let in has an answer to compare
   if (Uniform(random, 0, 3) == 0) options.engine.max_pending_bytes = 40;
   if (Uniform(random, 0, 1) == 0) {
     options.clock = std::make_shared<TickingClock>();
@@ -81,7 +84,12 @@ void RandomSpec(Random* random, Submitted* submitted) {
   if (Uniform(random, 0, 3) == 0) spec.choices = Uniform(random, 2, 5);
   if (Uniform(random, 0, 3) == 0) spec.num_prompt_logprobs = Uniform(random, 0, 2);
   submitted->cancelled = Uniform(random, 0, 7) == 0;
-  if (submitted->cancelled) spec.completion_timeout_ns = Uniform(random, 1, 40) * 1000;
+  if (submitted->cancelled) {
+    (Uniform(random, 0, 1) == 0 ? spec.completion_timeout_ns : spec.first_token_timeout_ns) =
+        Uniform(random, 1, 40) * 1000;
+  }
+  spec.request_class = static_cast<uint32_t>(Uniform(random, 0, 2));
+  spec.token_gap_target_ns = Uniform(random, 0, 1) * Uniform(random, 1, 400);
 }
 
 void CompareLogprobs(const std::vector<TokenLogprob>& got, const std::vector<TokenLogprob>& alone) {
@@ -97,7 +105,7 @@ void Compare(const HarnessOptions& options, const Submitted& submitted, uint32_t
              const Received& got) {
   RequestSpec spec = submitted.spec;
   spec.text = submitted.prompt;
-  spec.completion_timeout_ns = 0;
+  spec.completion_timeout_ns = spec.first_token_timeout_ns = 0;
   spec.choices = 1;
   if (choice > 0) spec.num_prompt_logprobs = -1;
   spec.sampling.seed = got.stats.seed;

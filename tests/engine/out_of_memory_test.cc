@@ -71,6 +71,41 @@ TEST(OutOfMemoryTest, WhicheverAllocationOfAStepFailsEveryRequestEndsOnce) {
   EXPECT_GT(allocation, 50);
 }
 
+// A victim that lost its blocks must not run on as if it had them.
+TEST(OutOfMemoryTest, APreemptionThatFailsLeavesNoAnswerWrong) {
+  bool survived = false;
+  for (int allocation = 0; !survived && !testing::Test::HasFailure(); ++allocation) {
+    HarnessOptions options;
+    options.scheduler.num_blocks = {7};
+    options.scheduler.admission = AdmissionPolicy::kGreedy;
+    EngineHarness harness(options);
+    std::vector<uint64_t> ids;
+    std::vector<Received> alone;
+    for (const char* prompt : {"abcdefgh", "zyxwvuts", "mmmmnnnn"}) {
+      alone.push_back(RunAlone(options, harness.Spec(prompt, kNewTokens)));
+      ids.push_back(harness.Submit(harness.Spec(prompt, kNewTokens)));
+    }
+    FailAllocations(allocation, 1);
+    while (true) {
+      const absl::StatusOr<bool> worked = harness.engine().Step();
+      if (!worked.ok() || !*worked) break;
+    }
+    survived = StopFailing();
+    harness.CheckInvariants();
+    harness.RunAll();
+    harness.Poll();
+    for (size_t i = 0; i < ids.size(); ++i) {
+      const Received& received = harness.Of(ids[i]);
+      EXPECT_EQ(received.num_finished, 1) << "allocation " << allocation;
+      if (received.reason != FinishReason::kLength) continue;
+      EXPECT_EQ(received.ids, alone[i].ids) << "allocation " << allocation;
+    }
+    if (survived) {
+      EXPECT_GT(harness.engine().Metrics().scheduler.preemptions_total, 0u);
+    }
+  }
+}
+
 TEST(OutOfMemoryTest, ACancelBesideAnArrivalWithoutMemoryLosesNeither) {
   for (int allocation = 0; allocation < 40 && !testing::Test::HasFailure(); ++allocation) {
     EngineHarness harness;
@@ -205,8 +240,6 @@ TEST(OutOfMemoryTest, AndAlsoWhenMemoryStaysAway) {
   EXPECT_GT(allocation, 50);
 }
 
-// The step commits, and then the engine fails, for want of memory for the message of the score that
-// its callback ends.
 // Throws once when told to.
 class ThrowingClock : public ManualClock {
  public:
@@ -217,6 +250,8 @@ class ThrowingClock : public ManualClock {
   mutable bool armed = false;
 };
 
+// The step commits, and then the engine fails, for want of memory for the message of the score that
+// its callback ends.
 TEST(OutOfMemoryTest, AnAnswerThatEndedInTheStepThatFailsTheEngineIsDelivered) {
   const auto clock = std::make_shared<ThrowingClock>();
   HarnessOptions options;

@@ -200,6 +200,33 @@ TEST_P(AttentionTest, AKeyBeforeTheWindowOrAfterTheQueryIsNotMultiplied) {
   }
 }
 
+// Also where the last dimensions fill half of what is multiplied at once.
+TEST_P(AttentionTest, ANanInOneDimensionOfAValueReachesThatOneOfRowsThatSeeIt) {
+  constexpr int kKey = 37;
+  constexpr int kDim = 41;
+  for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3}) {
+    SCOPED_TRACE(DTypeName(dtype));
+    const AttentionCase c = {.dtype = dtype,
+                             .num_heads = 3,
+                             .num_kv_heads = 1,
+                             .head_dim = 48,
+                             .window = 20,
+                             .constant_scales = dtype == DType::kF8E4M3};
+    AttentionData data(c, {70});
+    const ActivationMemory clean = data.Run(kernels(), {{0, 70, 70}});
+    data.PoisonValue(0, kKey, kDim);
+    ActivationMemory out = data.Run(kernels(), {{0, 70, 70}});
+    for (int row = kKey; row < kKey + c.window; ++row) {
+      for (int head = 0; head < c.num_heads; ++head) {
+        const size_t at = static_cast<size_t>((row * c.num_heads + head) * c.head_dim + kDim);
+        EXPECT_TRUE(std::isnan(out.values[at])) << row;
+        out.values[at] = clean.values[at];
+      }
+    }
+    EXPECT_TRUE(SameBits(out.values, clean.values));
+  }
+}
+
 TEST_P(AttentionTest, ScoresFarApartNeitherOverflowNorVanish) {
   const AttentionCase c = {.num_heads = 4, .num_kv_heads = 2, .head_dim = 64};
   AttentionData data(c, {1600});

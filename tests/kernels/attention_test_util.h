@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "kernels/kv_element.h"
 #include "tests/kernels/kernel_test_util.h"
 
 namespace llm {
@@ -113,6 +114,16 @@ class AttentionData {
                                                                   .kv = Kv()},
                                                                  {});
     EXPECT_TRUE(status.ok()) << status;
+  }
+
+  // Makes one dimension of one token's value NaN. REQUIRES: a dtype that has one.
+  void PoisonValue(size_t sequence, int position, int dim) {
+    const KvLayerView kv = Kv();
+    const size_t row = sequence * static_cast<size_t>(max_blocks_);
+    const int block = tables_[row + static_cast<size_t>(position / case_.block_size)];
+    std::byte* values = KvHead(kv, block, 0) + layout_.values_offset();
+    const size_t element = ValueElement(layout_, position % case_.block_size, dim);
+    StoreKvElement(case_.dtype, values, element, std::nanf(""), 1.0f);
   }
 
  private:

@@ -288,6 +288,21 @@ TEST_P(RopeTest, GivesTheSameBitsInAnyBatchAndThreadCount) {
   }
 }
 
+TEST_P(RopeTest, ATokenWithoutASlotTurnsItsQueriesAndStoresNothing) {
+  for (const DType dtype : {DType::kF16, DType::kI8, DType::kI4}) {
+    Tokens all(Layout(dtype, 2, 32), 7, 4, 32, 1);
+    Tokens some = all;
+    some.slots[2] = some.slots[6] = kNoSlot;
+    Tokens stored = all;
+    ASSERT_TRUE(all.Run(kernels(), 0, 7, true, RopePairs::kHalves).ok());
+    ASSERT_TRUE(some.Run(kernels(), 0, 7, true, RopePairs::kHalves).ok());
+    EXPECT_TRUE(SameBits(some.q, all.q));
+    ASSERT_TRUE(stored.Run(kernels(), 0, 2, true, RopePairs::kHalves).ok());
+    ASSERT_TRUE(stored.Run(kernels(), 3, 6, true, RopePairs::kHalves).ok());
+    EXPECT_TRUE(SameBits(some.kv, stored.kv)) << DTypeName(dtype);
+  }
+}
+
 TEST_P(RopeTest, RefusesSlotsOutsideTheLayer) {
   for (int32_t slot : {-1, Tokens::kNumBlocks * 32}) {
     Tokens tokens(Layout(DType::kF16, 1, 16), 2, 1, 0, 1);

@@ -39,6 +39,8 @@ absl::StatusOr<std::unique_ptr<ModelHarness>> ModelHarness::Create(const WeightS
   runner_options.max_logit_rows = options.max_logit_rows;
   runner_options.max_context = options.max_context;
   runner_options.float_activations = options.float_activations;
+  runner_options.graphs = options.graphs;
+  runner_options.batch_invariant = options.batch_invariant;
   runner_options.num_blocks.assign(harness->model_->config.kv_groups.size(), options.num_blocks);
   LLM_ASSIGN_OR_RETURN(harness->runner_,
                        ModelRunner::Create(harness->model_.get(), runner_options,

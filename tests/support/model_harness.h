@@ -17,11 +17,13 @@ struct HarnessOptions {
   int num_threads = 1;
   DType kv_dtype = DType::kF32;
   bool float_activations = true;
+  bool batch_invariant = true;
   int max_step_tokens = 256;
   int max_sequences = 4;
   int max_logit_rows = 256;
   int max_context = 256;
   int num_blocks = 64;  // of each group
+  bool graphs = true;
 };
 
 // The backend that INLAY_BACKEND names, else the fastest at hand.

@@ -16,4 +16,10 @@ inline float __bfloat162float(__nv_bfloat16 value) { return llm::BF16ToF32(value
 inline __nv_bfloat16 __float2bfloat16_rn(float value) {
   return {value != value ? uint16_t{0x7fff} : llm::F32ToBF16(value)};
 }
+struct alignas(4) __nv_bfloat162 {
+  __nv_bfloat16 x, y;
+};
+inline __nv_bfloat162 __floats2bfloat162_rn(float low, float high) {
+  return {__float2bfloat16_rn(low), __float2bfloat16_rn(high)};
+}
 // NOLINTEND

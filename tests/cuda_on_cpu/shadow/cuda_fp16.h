@@ -16,4 +16,15 @@ inline float __half2float(__half value) { return llm::F16ToF32(value.bits); }
 inline __half __float2half_rn(float value) {
   return {value != value ? uint16_t{0x7fff} : llm::F32ToF16(value)};
 }
+struct alignas(4) __half2 {
+  __half x, y;
+};
+inline __half2 __floats2half2_rn(float low, float high) {
+  return {__float2half_rn(low), __float2half_rn(high)};
+}
+// A float's rounding before shows in nothing: it has more than twice the bits.
+inline __half2 __hsub2(__half2 a, __half2 b) {
+  return __floats2half2_rn(__half2float(a.x) - __half2float(b.x),
+                           __half2float(a.y) - __half2float(b.y));
+}
 // NOLINTEND

@@ -100,8 +100,13 @@ inline float atomicAdd(float* address, float value) {
   return llm::cuda_on_cpu::AtomicAdd(address, value);
 }
 
+inline unsigned long long atomicAdd(unsigned long long* address, unsigned long long value) {
+  return llm::cuda_on_cpu::AtomicAdd(address, value);
+}
+
 inline int min(int a, int b) { return b < a ? b : a; }
 inline int max(int a, int b) { return a < b ? b : a; }
+inline unsigned long long max(unsigned long long a, unsigned long long b) { return a < b ? b : a; }
 inline unsigned __float_as_uint(float x) { return std::bit_cast<unsigned>(x); }
 inline float __uint_as_float(unsigned x) { return std::bit_cast<float>(x); }
 // Nibble i of the selector names a byte of y:x; its top bit asks for eight copies of the byte's.

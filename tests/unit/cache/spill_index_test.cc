@@ -57,6 +57,17 @@ TEST(SpillIndexTest, GivesTheSlotOfTheLeastRecentlyUsedBlockToTheNext) {
   }
 }
 
+TEST(SpillIndexTest, GivesTheSlotOfADemotedBlockBeforeOlderOnes) {
+  SpillIndex index(3, kBlockSize);
+  const Block a(10), b(20), c(30), d(40), e(50);
+  const SpillIndex::Slot slot_a = index.Add(a.id, 0);
+  index.Add(b.id, 0);
+  const SpillIndex::Slot slot_c = index.Add(c.id, 0);
+  index.Demote(slot_c);
+  EXPECT_EQ(index.Add(d.id, 0), slot_c);
+  EXPECT_EQ(index.Add(e.id, 0), slot_a) << "then the least recently used";
+}
+
 TEST(SpillIndexTest, AgreesWithAListUnderRandomUse) {
   std::mt19937 random(3);
   SpillIndex index(16, kBlockSize);

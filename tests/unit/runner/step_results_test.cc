@@ -49,7 +49,7 @@ class StepResultsTest : public testing::Test {
   }
   static StepResults LayOut(Arena* arena) {
     StepResults results;
-    results.measures = TakeMeasures(kRows, arena);
+    results.measures = TakeMeasures(kRows, kRows, arena);
     results.hidden = arena->Take<float>(kRows * kHidden);
     results.logits = arena->Take<float>(kRows * kVocab);
     return results;
@@ -60,7 +60,8 @@ class StepResultsTest : public testing::Test {
     for (int row = 0; row < rows; ++row) came.push_back(to_.logits[row * kVocab] != 0);
     return came;
   }
-  void Fetch(const std::vector<ScheduledChunk>& chunks, size_t num_hidden = 0) {
+  void Fetch(const std::vector<ScheduledChunk>& chunks, size_t num_hidden = 0,
+             const StepDraws& draws = {}) {
     StepPlan plan;
     plan.chunks = chunks;
     std::vector<int32_t> rows;
@@ -71,7 +72,7 @@ class StepResultsTest : public testing::Test {
     Batch batch;
     batch.logit_rows = rows;
     batch.hidden_rows = hidden;
-    ASSERT_TRUE(FetchResults(plan, batch, config_, from_, to_, &stream_).ok());
+    ASSERT_TRUE(FetchResults(plan, batch, draws, config_, from_, to_, &stream_).ok());
   }
 
   ModelConfig config_;
@@ -111,6 +112,26 @@ TEST_F(StepResultsTest, WhatChangesARowNeedsIt) {
   for (Sequence& sequence : sequences) chunks.push_back({&sequence, 0, 1, 1});
   Fetch(chunks);
   EXPECT_THAT(Came(7), ElementsAre(true, true, true, true, true, true, false));
+}
+
+TEST_F(StepResultsTest, RowsThatTheDeviceDrawsFromStay) {
+  Sequence drawn, greedy;
+  drawn.request.sampling.temperature = 1;
+  const std::vector<RowDraw> rows(2);
+  const std::vector<int32_t> of_row = {0, -1, -1, 1};
+  StepDraws draws = {.rows = rows, .edits = {}, .of_row = of_row, .max_top = 0};
+  from_.measures.drawn[1] = {7, -2.0f};
+  const std::vector<ScheduledChunk> chunks = {
+      {&drawn, 0, 1, 1}, {&drawn, 0, 1, 1}, {&greedy, 0, 1, 1}, {&drawn, 0, 1, 1}};
+  Fetch(chunks, 0, draws);
+  EXPECT_THAT(Came(4), ElementsAre(false, true, false, false));
+  EXPECT_EQ(to_.measures.drawn[1].id, 7);
+  EXPECT_THAT(stream_.sizes,
+              ElementsAre(from_.measures.bytes + 2 * sizeof(TokenLogprob), kVocab * sizeof(float)));
+  draws.max_top = 3;
+  from_.measures.top[5] = {9, -3.0f};
+  Fetch(chunks, 0, draws);
+  EXPECT_EQ(to_.measures.top[5].id, 9);
 }
 
 TEST_F(StepResultsTest, HiddenStatesComeFromBehindTheLogitRows) {

@@ -19,15 +19,17 @@ class RowAdjusterTest : public testing::Test {
     row.log_sum_exp = 5.0f;
     return row;
   }
+  LogitsRow Adjusted() { return adjuster_.Adjust(Original(), edits_.edits()); }
   std::vector<float> Applied(const SamplingParams& params, const std::vector<int32_t>& tokens,
                              int32_t num_prompt) {
-    adjuster_.Begin(Original());
-    adjuster_.Apply(params, tokens, num_prompt);
-    const LogitsRow row = adjuster_.Finish();
+    edits_.Begin();
+    edits_.Apply(params, tokens, num_prompt);
+    const LogitsRow row = Adjusted();
     return std::vector<float>(row.logits.begin(), row.logits.end());
   }
 
   const std::vector<float> logits_ = {4.0f, 2.0f, -2.0f, 0.0f};
+  LogitEdits edits_{4};
   RowAdjuster adjuster_{4};
 };
 
@@ -51,6 +53,15 @@ TEST_F(RowAdjusterTest, BiasComesBeforeThePenalties) {
   EXPECT_EQ(Applied(params, {2, 3}, 1), (std::vector<float>{4.0f, 2.0f, 2.0f, -2.0f}));
 }
 
+TEST_F(RowAdjusterTest, AnIdHasOneEditWhateverConcernsIt) {
+  SamplingParams params;
+  params.logit_bias = {{1, 0.5f}, {1, 0.25f}};
+  params.repetition_penalty = 2.0f;
+  params.presence_penalty = 1.0f;
+  EXPECT_EQ(Applied(params, {1, 1}, 1), (std::vector<float>{4.0f, 0.375f, -2.0f, 0.0f}));
+  ASSERT_EQ(edits_.edits().size(), 1u);
+}
+
 TEST_F(RowAdjusterTest, LeavesNothingBehindForTheNextRow) {
   SamplingParams params;
   params.frequency_penalty = 1.0f;
@@ -60,23 +71,23 @@ TEST_F(RowAdjusterTest, LeavesNothingBehindForTheNextRow) {
 }
 
 TEST_F(RowAdjusterTest, TheMaximumFollowsAndTheNormalizerStays) {
-  adjuster_.Begin(Original());
-  adjuster_.Ban(std::vector<int32_t>{0});
-  const LogitsRow row = adjuster_.Finish();
+  edits_.Begin();
+  edits_.Ban(std::vector<int32_t>{0});
+  const LogitsRow row = Adjusted();
   EXPECT_EQ(row.argmax, 1);
   EXPECT_EQ(row.max, 2.0f);
   EXPECT_EQ(row.log_sum_exp, 5.0f);
-  adjuster_.Ban(std::vector<int32_t>{1, 2, 3});
-  EXPECT_EQ(adjuster_.Finish().argmax, -1) << "nothing is left";
+  edits_.Ban(std::vector<int32_t>{1, 2, 3});
+  EXPECT_EQ(Adjusted().argmax, -1) << "nothing is left";
 }
 
 TEST_F(RowAdjusterTest, ABadWordLosesItsLastTokenBehindTheOthers) {
   SamplingParams params;
   params.bad_words = {{1, 2, 0}, {3}};
   const auto banned = [&](const std::vector<int32_t>& output, size_t id) {
-    adjuster_.Begin(Original());
-    adjuster_.BanBadWords(params, output);
-    return std::isinf(adjuster_.Finish().logits[id]);
+    edits_.Begin();
+    edits_.BanBadWords(params, output);
+    return std::isinf(Adjusted().logits[id]);
   };
   EXPECT_TRUE(banned({0, 1, 2}, 0));
   EXPECT_FALSE(banned({0, 1, 2}, 1));

@@ -141,6 +141,20 @@ TEST(SamplerTest, SurvivesExtremeTemperaturesAndLogits) {
   EXPECT_NE(Draw(logits, params).id, 2);
 }
 
+TEST(SamplerTest, StaysInTheRowWhereTheMaximumIsNot) {
+  const std::vector<float> logits(300, -9.0f);
+  LogitsRow row = RowOf(logits);
+  row.max = 1e30f;
+  SamplingParams params = Params(1);
+  for (const float top_p : {1.0f, 0.5f}) {
+    params.top_p = top_p;
+    const auto token = Sample(row, params, 0);
+    ASSERT_TRUE(token.ok()) << token.status();
+    EXPECT_GE(token->id, 0);
+    EXPECT_LT(token->id, 300);
+  }
+}
+
 TEST(SamplerTest, DrawsNoMaskedId) {
   std::vector<float> logits(1000, -INFINITY);
   logits[777] = -5;

@@ -66,6 +66,15 @@ TEST_F(FairShareTest, ABudgetOfOneTileGoesToTheMostImportant) {
   EXPECT_EQ(LengthOf(plan, low), 0);
 }
 
+TEST_F(FairShareTest, PromptsGetAheadInStepsThatHaveNoRoomForAllDecodes) {
+  Start(400, SchedulingPolicy::kFcfs, {0}, 16);
+  for (int i = 0; i < 12; ++i) Add(2, 1000 * i);
+  Step(64);
+  Sequence* document = Add(100, 50'000);
+  for (int i = 0; i < 13; ++i) Step(12);
+  EXPECT_EQ(document->num_generated_tokens(), 1);
+}
+
 TEST_F(FairShareTest, NoneStarvesBesideAStreamOfShorterOnes) {
   Start(250, SchedulingPolicy::kFcfs, {0}, 32);
   Sequence* document = Add(200);

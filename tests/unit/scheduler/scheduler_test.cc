@@ -6,6 +6,18 @@
 namespace llm {
 namespace {
 
+TEST_F(SchedulerTest, WhoIsTakenOutForAWhileComesBackToItsPlace) {
+  Start(16, SchedulingPolicy::kFcfs, {0}, /*max_sequences=*/1);
+  Sequence* first = Add(4);
+  Sequence* second = Add(4, 1000);
+  Step(64);
+  scheduler->Remove(first);
+  scheduler->Add(first);
+  Step(64);
+  EXPECT_EQ(first->status, SequenceStatus::kRunning);
+  EXPECT_EQ(second->status, SequenceStatus::kWaiting);
+}
+
 TEST_F(SchedulerTest, PlansNothingWithoutWork) {
   Start(8);
   EXPECT_TRUE(Plan(10).chunks.empty());

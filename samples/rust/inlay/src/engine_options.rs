@@ -174,6 +174,8 @@ impl EngineOptions {
         spin_us: u32 = spin_us;
         /// For CUDA: the same bits whatever else is in the batch. The CPU always does that.
         batch_invariant: bool = switch(batch_invariant);
+        /// For CUDA: steps of decodes are launched as CUDA graphs; default: yes.
+        graphs: bool = switch(graphs);
     }
 
     /// Where log lines of the engine go, from any thread; default: nowhere. A panic in it is swallowed.

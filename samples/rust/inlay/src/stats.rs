@@ -29,6 +29,8 @@ pub struct RequestStats {
     pub decode_ns: i64,
     /// From the end of its last step until its last event left.
     pub deliver_ns: i64,
+    /// Between two steps that gave it tokens, of any of its choices.
+    pub longest_gap_ns: i64,
     /// The one used.
     pub seed: u64,
 }
@@ -61,6 +63,7 @@ impl RequestStats {
             stall_ns: stats.stall_ns,
             decode_ns: stats.decode_ns,
             deliver_ns: stats.deliver_ns,
+            longest_gap_ns: stats.longest_gap_ns,
             seed: stats.seed,
         }
     }

@@ -1,0 +1,196 @@
+// Engines whose steps of decodes are graphs: the same answers, less to do for the host, and no
+// request that fails because a graph cannot be made.
+#include "tests/cuda_on_cpu/engine_on_cuda_fixture.h"
+
+namespace llm {
+namespace {
+
+class EngineGraphsOnCudaTest : public EngineOnCudaTest {
+ protected:
+  void SetUp() override { golden_ = Golden("llama_h64-F32"); }
+  std::vector<int32_t> Ids(size_t prompt) const {
+    return golden_["prompts"][prompt]["ids"].get<std::vector<int32_t>>();
+  }
+  std::vector<int32_t> Expected(size_t count) const {
+    auto tokens = golden_["prompts"][0]["greedy"].get<std::vector<int32_t>>();
+    tokens.resize(count);
+    return tokens;
+  }
+  // Its tokens are drawn, so that they show any bit of the logits sooner or later.
+  llm_request_id SubmitDrawn(const std::vector<int32_t>& ids, uint32_t max_new_tokens) {
+    llm_request request;
+    llm_request_init(&request);
+    request.prompt_ids = ids.data();
+    request.num_prompt_ids = ids.size();
+    request.max_new_tokens = max_new_tokens;
+    request.ignore_eos = LLM_ON;
+    request.temperature = 1.5f;
+    request.seed = max_new_tokens;
+    request.set |= LLM_SET_SEED;
+    llm_request_id id = 0;
+    EXPECT_EQ(llm_submit(engine_, &request, &id), LLM_OK) << llm_last_error();
+    return id;
+  }
+  void Steps(int count) {
+    uint32_t worked = 0;
+    for (int i = 0; i < count; ++i) EXPECT_EQ(llm_engine_step(engine_, &worked), LLM_OK);
+  }
+  // Requests of several lengths that come and go; what each was answered, in their order.
+  std::vector<std::vector<int32_t>> Serve(uint32_t graphs) {
+    llm_engine_options options = EngineOptions();
+    options.graphs = graphs;
+    Open("llama_h64-F32", options);
+    std::vector<llm_request_id> ids = {SubmitDrawn(Ids(0), 14)};
+    Steps(4);
+    ids.push_back(SubmitDrawn(Ids(1), 5));
+    ids.push_back(SubmitDrawn(Ids(0), 3));
+    Steps(3);
+    ids.push_back(SubmitDrawn(Ids(0), 9));
+    RunAll();
+    Poll();
+    std::vector<std::vector<int32_t>> tokens;
+    for (const llm_request_id id : ids) {
+      EXPECT_EQ(answers_[id].status, LLM_OK) << answers_[id].message;
+      tokens.push_back(answers_[id].ids);
+    }
+    answers_.clear();
+    CloseEngine();
+    CloseModel();
+    return tokens;
+  }
+  llm_metrics_snapshot Metrics() {
+    llm_metrics_snapshot metrics;
+    llm_metrics_snapshot_init(&metrics);
+    EXPECT_EQ(llm_metrics(engine_, &metrics), LLM_OK);
+    return metrics;
+  }
+
+  nlohmann::json golden_;
+};
+
+TEST_F(EngineGraphsOnCudaTest, RequestsThatComeAndGoGetTheSameTokens) {
+  const std::vector<std::vector<int32_t>> expected = Serve(LLM_OFF);
+  gpu().set_captures(false);
+  EXPECT_EQ(Serve(LLM_ON), expected);
+  EXPECT_EQ(gpu().num_graph_launches(), 0);
+  gpu().set_captures(true);
+  EXPECT_EQ(Serve(0), expected);
+  EXPECT_GT(gpu().num_graph_launches(), 5);
+}
+
+TEST_F(EngineGraphsOnCudaTest, AGraphIsOneCallInThePlaceOfMany) {
+  Open("llama_h64-F32");
+  const llm_request_id id = Submit(Ids(0), 6);
+  const auto calls_of_a_step = [&] {
+    const int64_t before = gpu().num_calls();
+    Steps(1);
+    return gpu().num_calls() - before;
+  };
+  const int64_t prompt = calls_of_a_step(), launched = calls_of_a_step();
+  const int64_t recorded = calls_of_a_step(), replayed = calls_of_a_step();
+  EXPECT_GT(prompt, 60);
+  EXPECT_GT(launched, 60);
+  EXPECT_GT(recorded, launched - 20);
+  EXPECT_LT(replayed, 20);
+  RunAll();
+  Poll();
+  EXPECT_EQ(answers_[id].ids, Expected(6));
+  EXPECT_EQ(Metrics().graph_steps_total, 4u);
+  EXPECT_EQ(Metrics().graph_failures_total, 0u);
+}
+
+// What graphs take is kept for them from the start.
+TEST_F(EngineGraphsOnCudaTest, GraphsStayWithinThePlan) {
+  const std::string path = PathOf("llama_h64-F32");
+  llm_model_source source;
+  llm_model_source_init(&source);
+  source.kind = LLM_SOURCE_PATH;
+  source.path = {path.data(), path.size()};
+  const llm_model_options model_options = ModelOptions();
+  const llm_engine_options engine_options = EngineOptions();
+  llm_memory_plan plan;
+  llm_memory_plan_init(&plan);
+  ASSERT_EQ(llm_plan(&source, &model_options, &engine_options, &plan), LLM_OK) << llm_last_error();
+  Open("llama_h64-F32");
+  const size_t opened = memory().allocated_bytes();
+  for (const int count : {1, 2, 4, 1}) {  // each bucket of rows, twice and more
+    for (int i = 0; i < count; ++i) Submit(Ids(0), 5);
+    RunAll();
+  }
+  EXPECT_GT(memory().allocated_bytes(), opened);
+  EXPECT_LE(memory().allocated_bytes() + memory().pinned_bytes(),
+            plan.weights_bytes + plan.kv_bytes + plan.workspace_bytes);
+  CloseEngine();
+  CloseModel();
+  EXPECT_EQ(memory().allocated_bytes(), 0u);
+}
+
+TEST_F(EngineGraphsOnCudaTest, AGraphThatCannotBeMadeFailsNoStep) {
+  for (const char* call : {"cudaStreamBeginCapture", "cudaStreamEndCapture", "cudaGraphInstantiate",
+                           "cudaGraphLaunch", "cudaGraphDestroy"}) {
+    SCOPED_TRACE(call);
+    Open("llama_h64-F32");
+    gpu().FailNext(call, cudaErrorMemoryAllocation);
+    const llm_request_id id = Submit(Ids(0), 5);
+    RunAll();
+    Poll();
+    EXPECT_EQ(gpu().failed_call(), call);
+    EXPECT_EQ(answers_[id].status, LLM_OK) << answers_[id].message;
+    EXPECT_EQ(answers_[id].ids, Expected(5));
+    EXPECT_EQ(Metrics().failed_steps_total, 0u);
+    const bool is_lost = std::string(call) != "cudaGraphDestroy";
+    EXPECT_EQ(Metrics().graph_failures_total, is_lost ? 1u : 0u);
+    answers_.clear();
+    CloseEngine();
+    CloseModel();
+  }
+}
+
+TEST_F(EngineGraphsOnCudaTest, AStepThroughAGraphInWhichOneCallFailsIsRepeated) {
+  Open("llama_h64-F32");
+  Submit(Ids(0), 5);
+  RunAll();
+  Poll();
+  answers_.clear();
+  const int64_t launches = gpu().num_graph_launches();
+  EXPECT_GT(launches, 0);
+  for (int64_t call = 0; call < 20; ++call) {
+    const llm_request_id id = Submit(Ids(0), 3);
+    Steps(1);  // the prompt
+    gpu().FailCall(call, cudaErrorUnknown);
+    RunAll();
+    EXPECT_FALSE(gpu().failed_call().empty());
+    Poll();
+    EXPECT_EQ(answers_[id].ids, Expected(3))
+        << answers_[id].message << " at call " << call << ", " << gpu().failed_call();
+    answers_.clear();
+  }
+  EXPECT_GT(gpu().num_graph_launches(), launches);
+}
+
+// In the middle of a graph as between two launches: the cause is said once to each request.
+TEST_F(EngineGraphsOnCudaTest, ADeviceThatIsLostInAGraphEndsEveryRequestOnce) {
+  for (int64_t call = 0; call < 16; call += 3) {
+    SCOPED_TRACE(call);
+    Open("llama_h64-F32");
+    Submit(Ids(0), 9);
+    Steps(4);
+    EXPECT_GT(gpu().num_graph_launches(), 0);
+    gpu().BreakCall(call);
+    RunAll();
+    Poll();
+    ASSERT_EQ(answers_.size(), 1u);
+    const Answer& answer = answers_.begin()->second;
+    EXPECT_EQ(answer.num_finished, 1);
+    EXPECT_EQ(answer.status, LLM_INTERNAL);
+    EXPECT_NE(answer.message.find("the device is lost"), std::string::npos) << answer.message;
+    EXPECT_EQ(answer.ids, Expected(answer.ids.size()));
+    answers_.clear();
+    CloseEngine();
+    CloseModel();
+    gpu().Reset();
+  }
+}
+
+}  // namespace
+}  // namespace llm
