@@ -1,4 +1,6 @@
 // llm_prefix_*.
+#include <cstddef>
+
 #include "capi/boundary.h"
 #include "capi/handles.h"
 #include "capi/strings.h"
@@ -16,6 +18,8 @@ namespace {
 absl::Status TranslatePrefix(const llm_prefix* given, RequestSpec* spec) {
   llm_prefix c;
   LLM_RETURN_IF_ERROR(ReadStruct("llm_prefix", given, &c));
+  LLM_RETURN_IF_ERROR(
+      CheckLeastSize("llm_prefix", c.struct_size, offsetof(llm_prefix, cache_salt), "the prompt"));
   llm_request request;
   llm_request_init(&request);
   request.parse_special = c.parse_special;

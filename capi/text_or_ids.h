@@ -1,6 +1,8 @@
 // What the calls on a text share: its fields, and that a refusal is counted.
 #pragma once
 
+#include <cstddef>
+
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -17,11 +19,13 @@ template <typename Struct>
 absl::Status ReadTextOrIds(absl::string_view call, const Struct& c, TextSpec* spec) {
   LLM_RETURN_IF_ERROR(CheckArray("text", c.text.data, c.text.size));
   LLM_RETURN_IF_ERROR(CheckArray("ids", c.ids, c.num_ids));
-  if ((c.text.data != nullptr) == (c.ids != nullptr)) {
+  LLM_RETURN_IF_ERROR(CheckLeastSize(absl::StrCat("llm_", call, "_request"), c.struct_size,
+                                     offsetof(Struct, num_ids) + sizeof(c.num_ids), "the text"));
+  if ((c.text.size != 0) == (c.num_ids != 0)) {
     return absl::InvalidArgumentError(
         absl::StrCat(call, ": exactly one of text and ids must be set"));
   }
-  spec->prompt_kind = c.ids != nullptr ? PromptKind::kIds : PromptKind::kText;
+  spec->prompt_kind = c.num_ids != 0 ? PromptKind::kIds : PromptKind::kText;
   spec->text = FromC(c.text);
   spec->ids = absl::MakeConstSpan(c.ids, c.num_ids);
   spec->priority = c.priority;

@@ -2,6 +2,7 @@
 #include "capi/translate_request.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
@@ -32,12 +33,17 @@ absl::Status TranslatePrompt(const llm_request& c, RequestSpec* spec) {
   LLM_RETURN_IF_ERROR(CheckArray("text", c.text.data, c.text.size));
   LLM_RETURN_IF_ERROR(CheckArray("chat", c.chat.data, c.chat.size));
   LLM_RETURN_IF_ERROR(CheckArray("prompt_ids", c.prompt_ids, c.num_prompt_ids));
-  // A pointer with size 0 is an empty prompt, which the engine refuses by its name.
-  const bool has_text = c.text.data != nullptr;
-  const bool has_chat = c.chat.data != nullptr;
-  const bool has_ids = c.prompt_ids != nullptr;
+  bool has_text = c.text.size != 0;
+  bool has_chat = c.chat.size != 0;
+  bool has_ids = c.num_prompt_ids != 0;
   if (has_text + has_chat + has_ids > 1) {
     return absl::InvalidArgumentError("prompt: more than one of text, chat and prompt_ids is set");
+  }
+  if (!has_text && !has_chat && !has_ids) {
+    // A pointer alone is a prompt that came out empty, which the engine refuses by its name.
+    has_text = c.text.data != nullptr;
+    has_chat = !has_text && c.chat.data != nullptr;
+    has_ids = !has_text && !has_chat && c.prompt_ids != nullptr;
   }
   if (has_ids) {
     spec->prompt_kind = PromptKind::kIds;
@@ -136,6 +142,8 @@ absl::Status TranslateDelivery(const llm_request& c, RequestSpec* spec) {
 absl::Status TranslateRequest(const llm_request* given, RequestSpec* spec) {
   llm_request c;
   LLM_RETURN_IF_ERROR(ReadStruct("llm_request", given, &c));
+  LLM_RETURN_IF_ERROR(CheckLeastSize("llm_request", c.struct_size,
+                                     offsetof(llm_request, parse_special), "the prompt"));
   LLM_RETURN_IF_ERROR(CheckReserved(c));
   LLM_RETURN_IF_ERROR(TranslatePrompt(c, spec));
   LLM_RETURN_IF_ERROR(TranslateStops(c, spec));

@@ -19,6 +19,13 @@ absl::Status CheckStructSize(absl::string_view name, uint32_t struct_size) {
       absl::StrCat(name, ".struct_size: ", struct_size, "; was ", name, "_init called?"));
 }
 
+absl::Status CheckLeastSize(absl::string_view name, uint32_t struct_size, size_t least,
+                            absl::string_view what) {
+  if (struct_size >= least) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      name, ".struct_size: ", struct_size, " ends before ", what, "; was ", name, "_init called?"));
+}
+
 absl::Status CheckUnknownBytes(absl::string_view name, const void* bytes, size_t size) {
   const char* begin = static_cast<const char*>(bytes);
   if (std::all_of(begin, begin + size, [](char byte) { return byte == 0; })) {

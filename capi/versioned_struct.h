@@ -14,6 +14,10 @@ namespace llm {
 
 // The size that the caller gave; INVALID_ARGUMENT when it cannot be one.
 absl::Status CheckStructSize(absl::string_view name, uint32_t struct_size);
+// INVALID_ARGUMENT for a size that ends before `least`, where `what`, which no caller can leave
+// out, does.
+absl::Status CheckLeastSize(absl::string_view name, uint32_t struct_size, size_t least,
+                            absl::string_view what);
 // UNIMPLEMENTED unless all bytes are zero.
 absl::Status CheckUnknownBytes(absl::string_view name, const void* bytes, size_t size);
 

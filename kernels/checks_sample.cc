@@ -17,14 +17,15 @@ absl::Status Invalid(const Args&... args) {
 absl::Status CheckDraw(const SampleParams& p, size_t index) {
   const RowDraw& draw = p.draws[index];
   const int32_t row_before = index == 0 ? -1 : p.draws[index - 1].row;
+  const int32_t edits_before = index == 0 ? 0 : p.draws[index - 1].edits_end;
   if (draw.row <= row_before || draw.row >= p.rows) {
     return Invalid("draw ", index, " is of row ", draw.row, " of ", p.rows, ", behind ",
                    row_before);
   }
-  if (draw.edits_begin < 0 || draw.edits_end < draw.edits_begin ||
+  if (draw.edits_begin < edits_before || draw.edits_end < draw.edits_begin ||
       static_cast<size_t>(draw.edits_end) > p.edits.size()) {
     return Invalid("draw ", index, " has edits ", draw.edits_begin, " to ", draw.edits_end, " of ",
-                   p.edits.size());
+                   p.edits.size(), ", behind ", edits_before);
   }
   if (draw.num_top < 0 || draw.num_top > p.max_top || draw.num_top > p.cols) {
     return Invalid("draw ", index, " wants ", draw.num_top, " likely ids of ", p.cols,

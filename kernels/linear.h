@@ -34,7 +34,9 @@ struct LinearOutput {
 struct LinearParams {
   Activations activations;
   absl::Span<const LinearOutput> outputs;
-  bool round_to_bf16 = false;  // values, to nearest even, where they meet BF16 weights
+  // Values, to nearest even, where they meet BF16 weights; allows a GPU without batch_invariant to
+  // round them to other 16 and 8 bits where it meets F16 and 8-bit weights.
+  bool round_to_bf16 = false;
 };
 using LinearFn = absl::Status (*)(const LinearParams& params, const Stream& stream);
 

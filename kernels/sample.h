@@ -23,7 +23,7 @@ struct SampleParams {
   const float* max = nullptr;          // [rows]
   const float* log_sum_exp = nullptr;  // [rows]
   absl::Span<const RowDraw> draws;     // in ascending order of their rows, one each
-  absl::Span<const LogitEdit> edits;   // a draw's are of different ids
+  absl::Span<const LogitEdit> edits;   // a draw's are of different ids, and behind those before it
   float* originals = nullptr;          // [edits]; scratch
   TokenLogprob* drawn = nullptr;       // [draws]; an id below 0 is a DrawFailure
   TokenLogprob* top = nullptr;         // [draws, max_top], of each the first num_top; unwritten

@@ -1,5 +1,6 @@
 /* Many requests at once on one queue that sits in an epoll loop. Usage: 03_many MODEL.gguf
- * [requests [metrics-socket]]: llm-top shows what it does through the socket. */
+ * [requests [metrics-socket]]: llm-top shows what it does through the socket. By hand:
+ * cc -Iinclude -Isamples samples/03_many.c samples/common/metrics_export.c -pthread ... */
 #include <inlay/llm.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -53,7 +53,7 @@ void AddPromptFlags(Flags* flags, tools::FlagTable* table) {
 }
 
 void AddSamplingFlags(Flags* flags, tools::FlagTable* table) {
-  table->Add("--max-tokens", "default: as many as the context holds", &flags->max_tokens);
+  table->Add("--max-tokens", "0 (default): as many as the context holds", &flags->max_tokens);
   table->Add("--temperature", "0 (default): greedy", &flags->temperature);
   table->Add("--top-k", "0 (default): off", &flags->top_k);
   table->Add("--top-p", "0 (default): off", &flags->top_p);
@@ -73,8 +73,9 @@ void AddSamplingFlags(Flags* flags, tools::FlagTable* table) {
 Flags ParseFlags(int argc, char** argv) {
   Flags flags;
   tools::FlagTable table(
-      "--model PATH (--prompt TEXT | --ids 1,2,3 | --chat MESSAGES.json | --stdin) [flag ...]");
+      "MODEL (--prompt TEXT | --ids 1,2,3 | --chat MESSAGES.json | --stdin) [flag ...]");
   tools::AddModelFlags(&flags.open, &table);
+  table.SetPositional("--model");
   AddPromptFlags(&flags, &table);
   AddSamplingFlags(&flags, &table);
   tools::AddEngineFlags(&flags.open, &table);
@@ -87,7 +88,7 @@ Flags ParseFlags(int argc, char** argv) {
   if (table.Given("--top-p")) flags.given_sampling |= LLM_SAMPLING_TOP_P;
   if (table.Given("--min-p")) flags.given_sampling |= LLM_SAMPLING_MIN_P;
   flags.has_ids = table.Given("--ids");
-  if (flags.open.model.empty()) table.FailUsage("--model is missing");
+  if (flags.open.model.empty()) table.FailUsage("the model is missing");
   if (table.Given("--prompt") + flags.has_ids + table.Given("--chat") + flags.read_stdin != 1)
     table.FailUsage("give exactly one of --prompt, --ids, --chat, --stdin");
   return flags;

@@ -11,7 +11,9 @@
  *           What the library shows (events, rows, stats) says in struct_size how much of it the library knows.
  * Numbers   Lists of constants grow: pass over events, reasons and records that you do not know. One that
  *           the library does not know is LLM_INVALID_ARGUMENT; a bit of `set`, LLM_UNIMPLEMENTED.
- * Strings   UTF-8, pointer and size. Inputs are copied before return.
+ * Strings   UTF-8, pointer and size; one of size 0 is not given, whatever its pointer. Inputs are copied
+ *           before return. What is not UTF-8 in a text that becomes tokens is read as U+FFFD; in a chat it
+ *           is LLM_INVALID_ARGUMENT.
  * Threads   Every call is safe from any thread, except where its comment narrows that.
  * Signals   The library installs no handler. Its threads block all but SIGPROF, SIGABRT and those that mean a
  *           fault of their own.
@@ -76,7 +78,7 @@ typedef struct llm_queue llm_queue;   /* completion queue: where events wait for
 typedef uint64_t llm_request_id;      /* never reused within an engine; 0 is no request */
 
 typedef struct llm_string {
-  const char* data; /* not terminated; may be NULL when size is 0 */
+  const char* data; /* not terminated; not read when size is 0 */
   size_t size;      /* bytes */
 } llm_string;
 
@@ -113,7 +115,8 @@ typedef struct llm_host {
               uint32_t count);
   void* executor_user_data;
   /* The engine's time in ns, for deadlines, statistics and traces; not for a model, nor for how
-   * long a call waits. A step back, and what is below 1, counts as no time passed. */
+   * long a call waits. A step back, and what is below 1, counts as no time passed; while it stands
+   * still nothing is due. */
   int64_t (*now_ns)(void* user_data);
   void* clock_user_data;
   /* Thread i of the library's that computes runs on cpu_ids[i % num_cpu_ids] alone; thread 0 is the
@@ -137,8 +140,9 @@ static inline void llm_host_init(llm_host* host) {
  * LLM_UNIMPLEMENTED, naming it: an op or a weight format that the model needs. By default a model
  * goes to the CPU for any of these. */
 #define LLM_DEVICE_CUDA 2
-/* Computes nothing: no weights are read, no KV memory is taken, and a step moves a virtual clock by
- * what sim_costs of llm_engine_options say. Its engines are driven by hand. Since ABI 1.1. */
+/* Computes nothing: no weights are read, KV takes the account of its blocks alone, and a step moves
+ * a virtual clock by what sim_costs of llm_engine_options say. Its engines are driven by hand.
+ * Since ABI 1.1. */
 #define LLM_DEVICE_SIM 3
 
 /* Bounds on what an untrusted model file may claim, checked before memory is taken. 0: the default.
@@ -188,12 +192,13 @@ typedef int32_t (*llm_progress_callback)(void* user_data, uint64_t done_bytes,
 typedef struct llm_model_options {
   uint32_t struct_size;
   uint32_t device;            /* LLM_DEVICE_* */
-  uint32_t num_threads;       /* for loading; default: the cores this process may use */
+  uint32_t num_threads;       /* for loading; 0: the cores this process may use */
   uint32_t float_activations; /* switch, default off: integer weights meet int8 activations, BF16
                                  weights bf16 ones; on: f32 ones, slower */
   llm_string kernels; /* "avx512", "avx2", "generic", "reference", "cuda"; default: the fastest that
                          the device runs */
-  uint64_t max_memory_bytes; /* for weights, a GPU's memory included; default: no limit */
+  uint64_t max_memory_bytes; /* for weights, a GPU's memory included; beyond it the open fails with
+                                LLM_RESOURCE_EXHAUSTED. Default: no limit */
   llm_log_callback log;      /* default: silent */
   void* log_user_data;
   llm_progress_callback progress; /* default: none */
@@ -415,8 +420,8 @@ static inline void llm_sim_costs_init(llm_sim_costs* costs) {
 
 typedef struct llm_engine_options {
   uint32_t struct_size;
-  uint32_t num_threads; /* busy threads of a step; default: the cores this process may use. With a
-                           GPU it is always 1 */
+  uint32_t num_threads; /* busy threads of a step; 0: the cores this process may use. With a GPU it
+                           is always 1 */
   uint32_t kv_dtype;    /* LLM_KV_* */
   uint32_t block_size;  /* tokens; a power of two >= 16; default 16 */
   uint64_t kv_tokens;   /* default: max(context, 8 x 2048) tokens, at most a quarter of free memory;
@@ -431,8 +436,9 @@ typedef struct llm_engine_options {
   uint32_t max_queued_requests; /* waiting and running; default 1024 */
   uint32_t prefix_cache;        /* switch, default on */
   uint64_t max_queued_tokens;   /* prompt tokens of waiting and running requests; default 4 Mi */
-  uint64_t max_memory_bytes;    /* KV and workspace; default: no limit. Undelivered events are
-                                   bounded by max_pending_bytes a request */
+  uint64_t max_memory_bytes;    /* KV and workspace, beyond which the open fails: lower kv_tokens
+                                   then. Default: no limit. Undelivered events are bounded by
+                                   max_pending_bytes a request */
   uint64_t max_pending_bytes;  /* undelivered events of one request, beyond which it pauses; default
                                   1 MiB */
   uint32_t drive;              /* LLM_DRIVE_* */
@@ -459,8 +465,9 @@ typedef struct llm_engine_options {
   llm_string spill_folder;
   uint64_t spill_bytes; /* the most that the file takes; default 1 GiB */
   uint32_t hold_us;     /* how long requests that come to an idle engine wait at most for others to
-                           share their first step; default 0. Manual drive: steps
-                           say that they worked meanwhile */
+                           share their first step, and at most half of the time to their first-token
+                           deadline; default 0. Never those with a completion deadline, nor scores,
+                           pins and the like. Manual drive: steps say that they worked meanwhile */
   uint32_t max_long_requests; /* running at once, of those that knew long_request_tokens tokens when
                                  they started; shorter ones pass others that wait, and may grow
                                  long. Default: no bound */
@@ -488,7 +495,8 @@ LLM_API llm_status llm_engine_open(llm_model* model, const llm_engine_options* o
  * and callbacks to return (< 0: for ever); LLM_DEADLINE_EXCEEDED: not yet, call again. */
 LLM_API llm_status llm_engine_shutdown(llm_engine* engine, int64_t timeout_ns);
 /* Shuts down, waits, frees. LLM_FAILED_PRECONDITION inside one of its callbacks: nothing happens.
- * Use after close is undefined. */
+ * A call that waits inside (llm_score, llm_prefix_save, ...) returns first; any other use during
+ * close or after it is undefined. */
 LLM_API llm_status llm_engine_close(llm_engine* engine);
 /* Manual drive: runs one step on this thread. *worked (may be NULL) is 0 when there was nothing to
  * do. LLM_FAILED_PRECONDITION: an engine with threads, or a step within a step. */
@@ -688,7 +696,7 @@ typedef struct llm_request {
   size_t num_prompt_ids;
   uint32_t parse_special; /* switch; control tokens in `text` or `chat` become ids. Default: off for
                              text, on for chat (but see literal_content) */
-  uint32_t max_new_tokens; /* default: as many as the context holds */
+  uint32_t max_new_tokens; /* 0: as many as the context holds */
   float temperature;       /* 0: greedy */
   int32_t top_k;           /* 0: off */
   float top_p;             /* 0 or 1: off */
@@ -758,8 +766,8 @@ static inline void llm_request_init(llm_request* request) {
  * status: neither. LLM_RESOURCE_EXHAUSTED: the queue is full, or the chat template took more time
  * or memory than it may; LLM_INVALID_ARGUMENT: among others a request that can never fit, or never
  * be queued with its choices; LLM_DEADLINE_EXCEEDED: its first token is predicted to come after
- * one of its deadlines. The messages of a full queue and of a late request tell when to try again.
- */
+ * one of its deadlines. The messages of a full queue and of a late request tell when to try
+ * again, where waiting would help; before an engine's first steps none is late. */
 LLM_API llm_status llm_submit(llm_engine* engine, const llm_request* request, llm_request_id* id);
 /* Takes effect within one step, on all choices. LLM_NOT_FOUND: finished long ago or never
  * submitted; harmless. */
@@ -857,8 +865,8 @@ LLM_API llm_status llm_prefix_unpin(llm_engine* engine, llm_pin_id id);
 /* Computes the prefix where it is not cached, as llm_prefix_pin does and with its errors, and
  * writes the keys and values of its whole blocks to a file, which appears at `path` whole or not at
  * all. They are held and copied, a slice between two steps, so that nobody else waits for them,
- * into memory that max_memory_bytes counts. The file tells who reads it what the prefix says: keep
- * it as you would keep the text. */
+ * into memory that max_memory_bytes counts. The file tells who reads it what the prefix says: only
+ * its owner may (mode 0600). LLM_INVALID_ARGUMENT: something else than a file stands at `path`. */
 LLM_API llm_status llm_prefix_save(llm_engine* engine, const llm_prefix* prefix, const char* path,
                                    size_t path_size);
 /* Makes a saved prefix findable as if it had just been computed, for requests of that salt (NULL:

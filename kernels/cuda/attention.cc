@@ -14,6 +14,8 @@
 namespace llm::cuda {
 namespace {
 
+static_assert(kSplitKeys == kAttentionSplit);
+
 // Up to so many queries, splits run in blocks of their own: with more, queries alone fill a device.
 constexpr int64_t kSplitTokens = 16;
 

@@ -11,6 +11,7 @@ constexpr int kMergeThreads = 128;
 __global__ void __launch_bounds__(kMergeThreads) attention_merge_kernel(const AttentionArgs args) {
   const int token = static_cast<int>(blockIdx.x);
   const int head = static_cast<int>(blockIdx.y);
+  if (token >= args.query_start[args.num_sequences]) return;
   // Sequences without queries begin where the next one does: the last of them owns the token.
   const int sequence = FindSequence(args, token, [&](int s) { return args.query_start[s]; });
   const int end_key = args.context_lens[sequence] - (args.query_start[sequence + 1] - token) + 1;

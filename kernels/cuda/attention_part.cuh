@@ -8,8 +8,6 @@
 
 namespace llm {
 
-constexpr int kSplitKeys = 512;
-
 struct PartSums {
   float max;
   float sum;

@@ -2,7 +2,8 @@
 //
 // BF16 and F16 weights meet rows rounded to their own type, whatever the number of rows. F8_E4M3
 // and Q8_F32 weights, where a row has one scale, meet rows of e4m3 or int8 codes with a scale a
-// row; their codes are taken out of the blocks for each call, which pays from kCodeRows on.
+// row; their codes are taken out of the blocks for each call, which pays from kE4M3Rows or
+// kInt8Rows on.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +29,7 @@ class DenseLinear {
 
   // Activations have changed since the last call of Run.
   void Begin() { converted_.reset(); }
-  // False: nothing was put on the stream for this output, which other kernels have to do. Results
+  // False: other kernels have to do this output, all of it. Results
   // are those of `linear` but for the order of additions and the activations' types.
   absl::StatusOr<bool> Run(const LinearParams& params, const LinearOutput& output,
                            cudaStream_t stream);

@@ -19,9 +19,7 @@ constexpr int kCodeChunk = 16;
 
 template <bool kBF16>
 __device__ __forceinline__ uint32_t PackPair(float low, float high) {
-  const uint16_t first = kBF16 ? ToBF16(low) : ToF16(low);
-  const uint16_t second = kBF16 ? ToBF16(high) : ToF16(high);
-  return first | static_cast<uint32_t>(second) << 16;
+  return kBF16 ? PackBF16(low, high) : PackF16(low, high);
 }
 
 template <bool kBF16>

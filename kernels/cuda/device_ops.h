@@ -156,6 +156,9 @@ cudaError_t LaunchLinearInt(BlockFormat format, const LinearBlocksArgs& args, cu
 // Of EmbedArgs, dtype is not read.
 cudaError_t LaunchEmbedBlocks(BlockFormat format, const EmbedArgs& args, cudaStream_t stream);
 
+// kAttentionSplit, whose header would pull Abseil into device code; attention.cc compares them.
+inline constexpr int kSplitKeys = 512;
+
 struct AttentionArgs {
   const float* q;
   int64_t q_stride;
@@ -219,7 +222,7 @@ struct RowStatsArgs {
 };
 cudaError_t LaunchRowStats(const RowStatsArgs& args, cudaStream_t stream);
 
-// Of the sizes, only the number of draws is the launch's: the rest is read from device memory.
+// What differs from draw to draw is read from device memory.
 struct SampleArgs {
   float* logits;
   int64_t cols;

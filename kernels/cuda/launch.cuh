@@ -15,13 +15,25 @@ struct LaunchShape {
 
 inline constexpr size_t kPlainSharedBytes = 48 * 1024;  // more must be asked for
 
+// The limit is the process's, for each kernel: always the device's most, so that no launch lowers
+// it under another thread's.
+template <typename Args>
+cudaError_t AllowSharedBytes(void (*kernel)(Args)) {
+  int device = 0, most = 0;
+  if (const cudaError_t error = cudaGetDevice(&device); error != cudaSuccess) return error;
+  if (const cudaError_t error =
+          cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+      error != cudaSuccess) {
+    return error;
+  }
+  return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most);
+}
+
 template <typename Args>
 cudaError_t Launch(void (*kernel)(Args), const LaunchShape& shape, cudaStream_t stream,
                    const Args& args) {
   if (shape.shared_bytes > kPlainSharedBytes) {
-    const cudaError_t error = cudaFuncSetAttribute(
-        kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shape.shared_bytes));
-    if (error != cudaSuccess) return error;
+    if (const cudaError_t error = AllowSharedBytes(kernel); error != cudaSuccess) return error;
   }
   cudaLaunchConfig_t config = {};
   config.gridDim = shape.grid;

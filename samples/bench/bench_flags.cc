@@ -21,7 +21,7 @@ void AddFlags(Flags* flags, bool* no_warm_up, tools::FlagTable* table) {
 }
 
 void CheckFlags(const Flags& flags, const tools::FlagTable& table) {
-  if (flags.open.model.empty()) table.FailUsage("--model is missing");
+  if (flags.open.model.empty()) table.FailUsage("the model is missing");
   bool known = false;
   for (const char* workload : {"prefill", "decode", "streams", "arrival"})
     known |= flags.workload == workload;
@@ -36,7 +36,8 @@ void CheckFlags(const Flags& flags, const tools::FlagTable& table) {
 Flags ParseFlags(int argc, char** argv) {
   Flags flags;
   bool no_warm_up = false;
-  tools::FlagTable table("--model PATH [flag ...]");
+  tools::FlagTable table("MODEL [flag ...]");
+  table.SetPositional("--model");
   AddFlags(&flags, &no_warm_up, &table);
   table.Parse(argc, argv);
   CheckFlags(flags, table);

@@ -54,8 +54,12 @@ bool FlagTable::Given(const std::string& name) const {
   return flag != nullptr && flag->given;
 }
 
+std::string FlagTable::Synopsis() const {
+  return std::string("usage: ") + program_invocation_short_name + " " + synopsis_;
+}
+
 std::string FlagTable::Usage() const {
-  std::string usage = std::string("usage: ") + program_invocation_short_name + " " + synopsis_;
+  std::string usage = Synopsis();
   for (const Flag& flag : flags_) {
     const size_t width = flag.name.size() < 20 ? 20 - flag.name.size() : 1;
     usage += "\n  " + flag.name + std::string(width, ' ') + flag.help;
@@ -64,8 +68,8 @@ std::string FlagTable::Usage() const {
 }
 
 void FlagTable::FailUsage(const std::string& message) const {
-  std::fprintf(stderr, "%s: %s\n%s", program_invocation_short_name, message.c_str(),
-               Usage().c_str());
+  std::fprintf(stderr, "%s: %s\n%s; --help lists the flags\n", program_invocation_short_name,
+               message.c_str(), Synopsis().c_str());
   std::exit(2);
 }
 

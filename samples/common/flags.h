@@ -32,7 +32,7 @@ class FlagTable {
   void SetPositionals(std::vector<std::string> names) { positionals_ = std::move(names); }
   void SetPositional(const std::string& name) { SetPositionals({name}); }
 
-  // Prints what is wrong and the usage on stderr and exits with 2; with --help, prints the usage
+  // Prints what is wrong and the synopsis on stderr and exits with 2; with --help, prints all flags
   // on stdout and exits with 0.
   void Parse(int argc, char** argv);
   [[noreturn]] void FailUsage(const std::string& message) const;
@@ -52,6 +52,7 @@ class FlagTable {
 
   const Flag* Find(const std::string& name) const;
   const Flag* NextPositional() const;  // null: all are given
+  std::string Synopsis() const;
   std::string Usage() const;
   std::string SetValue(const Flag& flag, const std::string& value) const;
 

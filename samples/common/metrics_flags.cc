@@ -20,8 +20,10 @@ MetricsExport::MetricsExport(const MetricsFlags& flags, const inlay::Engine& eng
   if (flags.file.empty() && flags.socket.empty()) return;
   exporter_ = metrics_export_start(engine.get(), flags.file.empty() ? nullptr : flags.file.c_str(),
                                    flags.socket.empty() ? nullptr : flags.socket.c_str());
-  if (exporter_ == nullptr)
-    Fail("metrics " + flags.file + " " + flags.socket + ": " + std::strerror(errno));
+  if (exporter_ != nullptr) return;
+  const std::string why = std::strerror(errno);
+  const std::string between = flags.file.empty() || flags.socket.empty() ? "" : ", ";
+  Fail("metrics: " + flags.file + between + flags.socket + ": " + why);
 }
 
 }  // namespace tools

@@ -17,7 +17,7 @@ std::string ParseKvDtype(const std::string& name, std::string* out) {
 
 void AddModelFlags(OpenFlags* flags, FlagTable* table) {
   table->Add("--model", "GGUF file, pack or model directory", &flags->model);
-  table->Add("--threads", "default: all cores", &flags->threads);
+  table->Add("--threads", "0 (default): all cores", &flags->threads);
   table->Add("--kernels", "avx512, avx2, generic, reference, cuda; default: the fastest",
              &flags->kernels);
   table->Add("--device-index", "of the GPUs; default: the first", &flags->device_index);
@@ -34,8 +34,8 @@ void AddEngineFlags(OpenFlags* flags, FlagTable* table) {
   table->Add("--block-size", "tokens; default: the library's", &flags->block_size);
   table->Add("--token-gap-ms", "token_gap_target_ns; default: none", &flags->token_gap_ms);
   table->Add("--max-step-tokens", "step budget; default: the library's", &flags->max_step_tokens);
-  table->Add("--batched-sums", "batch_invariant off: a GPU's answers may depend on the batch",
-             &flags->batched_sums);
+  table->Add("--no-batch-invariant", "batch_invariant off: a GPU's answers may depend on the batch",
+             &flags->not_batch_invariant);
 }
 
 uint32_t KvDtype(const std::string& name) {
@@ -50,7 +50,7 @@ bool SameModel(const OpenFlags& a, const OpenFlags& b) {
   other.block_size = a.block_size;
   other.max_step_tokens = a.max_step_tokens;
   other.token_gap_ms = a.token_gap_ms;
-  other.batched_sums = a.batched_sums;
+  other.not_batch_invariant = a.not_batch_invariant;
   return a == other;
 }
 
@@ -74,7 +74,7 @@ llm_engine_options EngineOptions(const OpenFlags& flags) {
   options.block_size = flags.block_size;
   options.max_step_tokens = flags.max_step_tokens;
   options.token_gap_target_ns = int64_t{flags.token_gap_ms} * 1'000'000;
-  options.batch_invariant = flags.batched_sums ? LLM_OFF : 0;
+  options.batch_invariant = flags.not_batch_invariant ? LLM_OFF : 0;
   return options;
 }
 

@@ -16,7 +16,7 @@ struct OpenFlags {
   std::string model, kernels, kv_dtype = "f16";
   unsigned threads = 0;
   unsigned device_index = 0;
-  bool float_activations = false, map_pack = false, batched_sums = false;
+  bool float_activations = false, map_pack = false, not_batch_invariant = false;
   unsigned block_size = 0;
   unsigned max_step_tokens = 0;
   unsigned token_gap_ms = 0;
@@ -27,7 +27,7 @@ struct OpenFlags {
 
 // --model, --threads, --kernels, --device-index, --float-activations, --map-pack, and those of AddWeightFlags.
 void AddModelFlags(OpenFlags* flags, FlagTable* table);
-// --kv-dtype, --block-size, --max-step-tokens, --token-gap-ms, --batched-sums.
+// --kv-dtype, --block-size, --max-step-tokens, --token-gap-ms, --no-batch-invariant.
 void AddEngineFlags(OpenFlags* flags, FlagTable* table);
 
 // The names that --kv-dtype takes, the default first.

@@ -128,7 +128,7 @@ Speed Configuration::MeasureOnce(const std::vector<int32_t>& ids, size_t prompt_
 
 std::string Configuration::Description() const {
   const llm_model_info info = tools::ModelInfo(*model_);
-  return "kv-dtype " + flags_.kv_dtype + ", " + (flags_.float_activations ? "f32" : "int8") +
+  return "kv-dtype " + flags_.kv_dtype + ", " + (flags_.float_activations ? "f32" : "default") +
          " activations, kernels " + std::string(inlay::View(info.kernels));
 }
 

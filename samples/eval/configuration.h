@@ -33,7 +33,7 @@ class Configuration {
 
   const tools::OpenFlags& flags() const { return flags_; }
   const inlay::Model& model() const { return *model_; }
-  // "kv-dtype f16, int8 activations, kernels avx512".
+  // "kv-dtype f16, default activations, kernels avx512": int8, bf16 or f32, as the weights are.
   std::string Description() const;
 
  private:

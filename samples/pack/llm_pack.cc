@@ -23,7 +23,7 @@ Flags ParseFlags(int argc, char** argv) {
   table.Add("--verify", "a pack whose checksums are computed and compared", &flags.verify);
   table.Add("--kernels", "avx512, avx2, generic, reference; default: the fastest, as at open",
             &flags.open.kernels);
-  table.Add("--threads", "default: all cores", &flags.open.threads);
+  table.Add("--threads", "0 (default): all cores", &flags.open.threads);
   table.Add("--quiet", "says nothing but what is wrong", &flags.quiet);
   table.Parse(argc, argv);
   const bool packs = !flags.open.model.empty() || !flags.output.empty();

@@ -28,7 +28,7 @@ Flags ParseFlags(int argc, char** argv) {
   table.Add("--kernels",
             "that a pack is for: avx512, avx2, generic, reference; default: the fastest",
             &flags.open.kernels);
-  table.Add("--threads", "default: all cores", &flags.open.threads);
+  table.Add("--threads", "0 (default): all cores", &flags.open.threads);
   table.Add("--quiet", "says nothing but what is wrong", &flags.quiet);
   table.Parse(argc, argv);
   if (flags.open.model.empty() || flags.output.empty())

@@ -1,6 +1,7 @@
 // llm-replay: a trace of requests on an engine, real or simulated, as one JSON object on stdout.
 // What a size of machine, a policy or a rate would do can thus be asked before there is the
-// machine: --sim-costs takes what a run on a real engine has printed.
+// machine: --sim-costs takes what a run on a real engine has printed. Says on stderr every ten
+// seconds how far it is.
 #include <cstdio>
 
 #include "common/text.h"
@@ -10,13 +11,19 @@ namespace {
 
 replay::Flags ParseFlags(int argc, char** argv) {
   replay::Flags flags;
-  tools::FlagTable table("--model PATH [flag ...]");
+  tools::FlagTable table("MODEL (--requests N | --trace CSV) [flag ...]");
+  table.SetPositional("--model");
   tools::AddModelFlags(&flags.open, &table);
   tools::AddEngineFlags(&flags.open, &table);
   replay::TraceOptions& trace = flags.trace;
-  table.Add("--sim-costs", "simulate: fixed,row,token in ns, key,pair in ps (\"costs\" of a run)",
+  table.Add("--sim-costs",
+            "simulate, reading the model's header alone: fixed,row,token in ns, key,pair in ps "
+            "(\"costs\" of a run)",
             &flags.costs);
-  table.Add("--trace", "CSV with token counts; default: exponential ones", &trace.path);
+  table.Add("--trace",
+            "CSV with columns num_prefill_tokens, num_decode_tokens (or ContextTokens, "
+            "GeneratedTokens); default: exponential lengths",
+            &trace.path);
   table.Add("--requests", "default: those of the trace", &trace.requests);
   table.Add("--rate", "arrivals a second (1)", &trace.rate);
   table.Add("--scale", "lengths are divided by it (1)", &trace.scale);
@@ -40,7 +47,8 @@ replay::Flags ParseFlags(int argc, char** argv) {
   table.Add("--share-prefixes", "with prefix cache", &flags.share_prefixes);
   table.Add("--timeline", "CSV to write, a line a step", &flags.timeline);
   table.Parse(argc, argv);
-  if (flags.open.model.empty()) table.FailUsage("--model is missing");
+  if (flags.open.model.empty()) table.FailUsage("the model is missing");
+  if (!flags.costs.empty()) replay::ParseCosts(flags.costs);
   if (trace.path.empty() && trace.requests == 0)
     table.FailUsage("--requests or --trace is missing");
   if (!(trace.rate > 0) || !(trace.scale > 0)) table.FailUsage("--rate and --scale are above 0");

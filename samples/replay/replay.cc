@@ -122,12 +122,21 @@ void Session::Poll(int64_t timeout_ns, Result* result) {
     for (size_t i = 0; i < count; ++i)
       if (events[i].type == LLM_EVENT_FINISHED) TakeFinish(events[i], result);
   }
+  if (to_arrive_ != 0) SayProgress();
   if (!simulated_ || !flags_.timeline.empty()) ReadSteps();
   if (Clock::now() < next_costs_ || simulated_) return;
   next_costs_ = Clock::now() + std::chrono::milliseconds(100);
   llm_metrics_snapshot metrics;
   tools::Check(engine_.GetMetrics(&metrics));
   costs_.Add(metrics);
+}
+
+// A real trace takes minutes.
+void Session::SayProgress() {
+  if (Clock::now() < next_word_) return;
+  next_word_ = Clock::now() + std::chrono::seconds(10);
+  std::fprintf(stderr, "%zu of %zu requests came, %llu are open\n", arrived_, to_arrive_,
+               static_cast<unsigned long long>(open_));
 }
 
 void Session::ReadSteps() {
@@ -177,7 +186,10 @@ Result Session::Run(const std::vector<TraceRequest>& trace) {
   tools::Check(engine_.GetMetrics(&before));
   const int64_t origin_ns = static_cast<int64_t>(before.clock_ns_current);
   const Clock::time_point start = Clock::now();
+  next_word_ = start + std::chrono::seconds(10);
+  to_arrive_ = trace.size();
   for (const TraceRequest& one : trace) {
+    ++arrived_;
     if (simulated_) {
       if (!Submit(one, origin_ns + one.arrival_ns)) ++result.rejected;
       Poll(0, &result);

@@ -55,6 +55,7 @@ class Session {
   void Poll(int64_t timeout_ns, Result* result);
   void TakeFinish(const llm_event& event, Result* result);
   bool IsGood(const llm_event& event) const;
+  void SayProgress();
   void ReadSteps();
   void WriteTimeline(int64_t origin_ns) const;
 
@@ -65,6 +66,8 @@ class Session {
   llm_model_info info_;
   Random random_;
   uint64_t open_ = 0;
+  size_t arrived_ = 0, to_arrive_ = 0;
+  Clock::time_point next_word_;
   uint64_t cursor_ = 0;  // of step records
   std::vector<int32_t> prompt_;
   std::vector<llm_step_record> steps_;

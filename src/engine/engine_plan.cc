@@ -158,7 +158,9 @@ absl::StatusOr<EnginePlan> PlanEngine(const ModelConfig& config, const KernelTab
   if (options.max_memory_bytes != 0 && total > options.max_memory_bytes) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "max_memory_bytes: ", options.max_memory_bytes, " is less than the ", plan.kv_bytes,
-        " bytes of KV and ", plan.workspace_bytes, " of workspace that these options need"));
+        " bytes of KV and ", plan.workspace_bytes, " of workspace that these options need: lower ",
+        plan.workspace_bytes < options.max_memory_bytes ? "kv_tokens"
+                                                        : "max_step_tokens and max_sequences"));
   }
   const uint64_t on_device = total - bytes.pinned;
   if (kernels.open_device != nullptr && on_device > static_cast<uint64_t>(available_bytes)) {

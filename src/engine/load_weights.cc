@@ -9,6 +9,21 @@
 #include "src/engine/system_limits.h"
 
 namespace llm {
+namespace {
+
+absl::Status CheckFits(const ModelOptions& options, const Backend& backend,
+                       const WeightSource& source, int num_threads) {
+  // Without the device of its kernels a load stages otherwise than planned: the allocator has the
+  // last word.
+  const bool as_planned = backend.device != nullptr || backend.kernels->open_device == nullptr;
+  if (options.max_memory_bytes == 0 || !as_planned) return absl::OkStatus();
+  LLM_ASSIGN_OR_RETURN(const ModelConfig config, ReadModelConfig(source));
+  LLM_ASSIGN_OR_RETURN(const LoadBytes bytes,
+                       PlanLoad(source, config, *backend.kernels, num_threads));
+  return CheckLoadLimit(options, bytes);
+}
+
+}  // namespace
 
 absl::Status WithLoadingThreads(const ModelOptions& options,
                                 absl::FunctionRef<absl::Status(ThreadPool* pool)> work) {
@@ -27,6 +42,16 @@ absl::Status WithLoadingThreads(const ModelOptions& options,
   return hook_fault.status();
 }
 
+absl::Status CheckLoadLimit(const ModelOptions& options, const LoadBytes& bytes) {
+  const uint64_t needed = uint64_t{bytes.weights} + bytes.staging;
+  if (options.map_pack || options.max_memory_bytes == 0 || needed <= options.max_memory_bytes) {
+    return absl::OkStatus();
+  }
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "max_memory_bytes: ", options.max_memory_bytes, " is less than the ", bytes.weights,
+      " bytes of weights and ", bytes.staging, " of staging that loading the model needs"));
+}
+
 absl::StatusOr<std::unique_ptr<Model>> LoadModelWith(const ModelOptions& options,
                                                      const Backend& backend,
                                                      const WeightSource& source,
@@ -42,6 +67,8 @@ absl::StatusOr<std::unique_ptr<Model>> LoadModelWith(const ModelOptions& options
   std::unique_ptr<Model> model;
   LLM_RETURN_IF_ERROR(WithLoadingThreads(options, [&](ThreadPool* pool) {
     weights.pool = pool;
+    absl::Status fits = CheckFits(options, backend, source, pool->num_threads());
+    if (!fits.ok()) return fits;
     LLM_ASSIGN_OR_RETURN(model, LoadModel(source, weights, progress));
     return absl::OkStatus();
   }));

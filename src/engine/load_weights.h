@@ -16,8 +16,12 @@ namespace llm {
 absl::Status WithLoadingThreads(const ModelOptions& options,
                                 absl::FunctionRef<absl::Status(ThreadPool* pool)> work);
 
+// RESOURCE_EXHAUSTED, with the numbers, where options.max_memory_bytes is less than a load takes.
+absl::Status CheckLoadLimit(const ModelOptions& options, const LoadBytes& bytes);
+
 // For the backend's kernels, on its device or, without one, in host memory. `allocator` outlives
-// the model; `beside` is that of WeightsOptions. Errors are those of LoadModel and of the hooks.
+// the model; `beside` is that of WeightsOptions. Errors are those of CheckLoadLimit, LoadModel and
+// the hooks.
 absl::StatusOr<std::unique_ptr<Model>> LoadModelWith(const ModelOptions& options,
                                                      const Backend& backend,
                                                      const WeightSource& source,

@@ -11,21 +11,13 @@
 #include "src/engine/check_vocabulary.h"
 #include "src/engine/choose_backend.h"
 #include "src/engine/engine_plan.h"
+#include "src/engine/load_weights.h"
 #include "src/engine/open_source.h"
 #include "src/engine/system_limits.h"
 #include "src/engine/tokenizer_from_gguf.h"
 
 namespace llm {
 namespace {
-
-absl::Status CheckLimit(const ModelOptions& options, const LoadBytes& bytes) {
-  const uint64_t needed = uint64_t{bytes.weights} + bytes.staging;
-  if (options.map_pack || options.max_memory_bytes == 0 || needed <= options.max_memory_bytes)
-    return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "max_memory_bytes: ", options.max_memory_bytes, " is less than the ", bytes.weights,
-      " bytes of weights and ", bytes.staging, " of staging that loading the model needs"));
-}
 
 // The engine will find the model's memory taken.
 absl::StatusOr<int64_t> AvailableAfter(const MemoryPlan& plan, const Device* device) {
@@ -68,7 +60,7 @@ absl::StatusOr<MemoryPlan> PlanMemory(std::unique_ptr<ModelFile> file, const Mod
     LLM_ASSIGN_OR_RETURN(threads, UsableCores());
   }
   LLM_ASSIGN_OR_RETURN(const LoadBytes load, PlanLoad(*source, config, *backend.kernels, threads));
-  LLM_RETURN_IF_ERROR(CheckLimit(model, load));
+  LLM_RETURN_IF_ERROR(CheckLoadLimit(model, load));
   plan.weights_bytes = load.weights;
   plan.loading_bytes = load.staging;
   LLM_ASSIGN_OR_RETURN(const int64_t available, AvailableAfter(plan, backend.device.get()));

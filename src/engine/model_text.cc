@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "src/base/status_macros.h"
 #include "src/engine/chat_reasoning.h"
+#include "src/tokenizer/utf8.h"
 
 namespace llm {
 namespace {
@@ -77,7 +78,12 @@ absl::Status ScanChat(absl::string_view chat, ChatScan* scan) {
     return absl::InvalidArgumentError(
         absl::StrCat("chat: JSON nested deeper than ", kMaxJsonDepth));
   }
-  if (!parsed) return absl::InvalidArgumentError("chat: not valid JSON");
+  if (!parsed) {
+    const size_t valid = ValidUtf8Prefix(chat);
+    return absl::InvalidArgumentError(valid == chat.size()
+                                          ? "chat: not valid JSON"
+                                          : absl::StrCat("chat: not UTF-8 at byte ", valid));
+  }
   if (scan->is_array || (scan->is_object && scan->has_messages)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       "chat: expected an array of messages, or an object with an array \"messages\"");

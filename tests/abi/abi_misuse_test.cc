@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 #include <stdexcept>
+#include <utility>
 
 #include "tests/abi/abi_fixture.h"
 
@@ -128,6 +129,40 @@ TEST_F(AbiMisuseTest, BadChatsAreRefused) {
     EXPECT_EQ(Render(chat), LLM_INVALID_ARGUMENT) << chat.substr(0, 40);
     EXPECT_THAT(llm_last_error(), HasSubstr("chat"));
   }
+}
+
+TEST_F(AbiMisuseTest, AChatThatIsNotUtf8SaysWhere) {
+  for (const auto& [chat, message] :
+       {std::pair("[\"\xff\"]", "chat: not UTF-8 at byte 2"),
+        std::pair("[\"caf\xc3\xa9 \xc3\"]", "chat: not UTF-8 at byte 8"),
+        std::pair("[", "chat: not valid JSON")}) {
+    EXPECT_EQ(Render(chat), LLM_INVALID_ARGUMENT);
+    EXPECT_THAT(llm_last_error(), HasSubstr(message));
+  }
+}
+
+TEST_F(AbiMisuseTest, WhatHasSizeZeroIsNotGiven) {
+  Open(LLM_DRIVE_MANUAL);
+  llm_request request = Request({});
+  request.prompt_ids = ids_.data();
+  request.num_prompt_ids = 0;
+  request.text = Str("hi");
+  request.chat = {"[]", 0};
+  EXPECT_EQ(Submit(request), LLM_OK) << llm_last_error();
+  EXPECT_EQ(Finish().size(), 1u);
+  request.chat = Str("[]");
+  EXPECT_EQ(Submit(request), LLM_INVALID_ARGUMENT);
+  EXPECT_THAT(llm_last_error(), HasSubstr("more than one"));
+  request.text = request.chat = {"hi", 0};
+  EXPECT_EQ(Submit(request), LLM_INVALID_ARGUMENT);
+  EXPECT_THAT(llm_last_error(), HasSubstr("text: empty"));
+  llm_embed_request embed;
+  llm_embed_request_init(&embed);
+  embed.text = {"hi", 0};
+  embed.ids = ids_.data();
+  embed.num_ids = ids_.size();
+  size_t count = 0;
+  EXPECT_EQ(llm_embed(engine_, &embed, nullptr, 0, &count), LLM_OK) << llm_last_error();
 }
 
 TEST_F(AbiMisuseTest, AChatMayBeAnArrayOrAnObjectWithFurtherMembers) {

@@ -96,8 +96,29 @@ TEST_F(AbiPlanTest, TheModelOpensWithinThePlanAndNotWithinLess) {
   EXPECT_EQ(llm_plan(&source, &model_options_, nullptr, &plan_), LLM_RESOURCE_EXHAUSTED);
   EXPECT_THAT(llm_last_error(), HasSubstr("max_memory_bytes"));
   llm_model* other = nullptr;
+  const std::string planned = llm_last_error();
   EXPECT_EQ(llm_model_open(path.data(), path.size(), &model_options_, &other),
             LLM_RESOURCE_EXHAUSTED);
+  EXPECT_EQ(llm_last_error(), planned);
+  const std::string pack = testing::TempDir() + "abi_plan_test.llmpack";
+  EXPECT_EQ(llm_model_save(&source, &model_options_, pack.data(), pack.size()),
+            LLM_RESOURCE_EXHAUSTED);
+  EXPECT_EQ(llm_last_error(), planned);
+}
+
+TEST_F(AbiPlanTest, AnEngineBeyondItsLimitSaysWhatToLower) {
+  const std::string path = PathOf("llama_h64-F32");
+  const llm_model_source source = SourceOf(path);
+  llm_engine_options options = EngineOptions(LLM_DRIVE_MANUAL);
+  ASSERT_EQ(llm_plan(&source, &model_options_, &options, &plan_), LLM_OK) << llm_last_error();
+  options.max_memory_bytes = plan_.kv_bytes + plan_.workspace_bytes - 1;
+  EXPECT_EQ(llm_plan(&source, &model_options_, &options, &plan_), LLM_RESOURCE_EXHAUSTED);
+  EXPECT_THAT(llm_last_error(), HasSubstr("lower kv_tokens"));
+  options.kv_tokens /= 2;
+  EXPECT_EQ(llm_plan(&source, &model_options_, &options, &plan_), LLM_OK) << llm_last_error();
+  options.max_memory_bytes = 1;
+  EXPECT_EQ(llm_plan(&source, &model_options_, &options, &plan_), LLM_RESOURCE_EXHAUSTED);
+  EXPECT_THAT(llm_last_error(), HasSubstr("lower max_step_tokens and max_sequences"));
 }
 
 TEST_F(AbiPlanTest, EverySourceIsPlannedAlike) {

@@ -66,6 +66,26 @@ TEST_F(AbiStructTest, AnImpossibleSizeIsRefused) {
   }
 }
 
+TEST_F(AbiStructTest, ASizeThatEndsBeforeThePromptIsNamed) {
+  llm_request request = Request(ids_);
+  request.struct_size = 4;
+  llm_request_id id = 0;
+  EXPECT_EQ(llm_submit(engine_, &request, &id), LLM_INVALID_ARGUMENT);
+  EXPECT_THAT(llm_last_error(), HasSubstr("llm_request.struct_size: 4"));
+  llm_prefix prefix;
+  llm_prefix_init(&prefix);
+  prefix.struct_size = 16;
+  llm_pin_id pin = 0;
+  EXPECT_EQ(llm_prefix_pin(engine_, &prefix, &pin), LLM_INVALID_ARGUMENT);
+  EXPECT_THAT(llm_last_error(), HasSubstr("llm_prefix.struct_size: 16"));
+  llm_score_request score;
+  llm_score_request_init(&score);
+  score.struct_size = 8;
+  size_t count = 0;
+  EXPECT_EQ(llm_score(engine_, &score, nullptr, 0, &count), LLM_INVALID_ARGUMENT);
+  EXPECT_THAT(llm_last_error(), HasSubstr("llm_score_request.struct_size: 8"));
+}
+
 TEST_F(AbiStructTest, AnOlderCallersOutputIsNotOverrun) {
   llm_metrics_snapshot metrics;
   std::memset(&metrics, 0x5a, sizeof(metrics));

@@ -33,7 +33,7 @@ def parse_arguments():
     parser.add_argument("--list", action="store_true", help="print the names of the rows and exit")
     parser.add_argument("--pairs", type=int, help="default: 5; with --quick 3")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--build", default=inlay.ROOT / "build", type=pathlib.Path, help="build folder of Inlay")
+    parser.add_argument("--build", default=inlay.ROOT / "build-bench", type=pathlib.Path, help="build folder of Inlay")
     parser.add_argument("--kernels", default="", help="instruction set of Inlay; default: the fastest")
     parser.add_argument("--smollm2", help="path; default: INLAY_SMOLLM2, then the cache")
     parser.add_argument("--gemma3", help="path; default: INLAY_GEMMA3, then the cache")

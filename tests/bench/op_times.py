@@ -3,13 +3,15 @@
 
 op_times.py TRACE.json: spans of the engine's thread, which waits for the others at the end of each op.
 """
+import argparse
 import collections
 import json
-import sys
 
 
 def main():
-    with open(sys.argv[1], encoding="utf-8") as file:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("trace", metavar="TRACE.json")
+    with open(parser.parse_args().trace, encoding="utf-8") as file:
         trace = json.load(file)
     events = trace["traceEvents"] if isinstance(trace, dict) else trace
     names = {(e.get("pid"), e.get("tid")): e["args"].get("name") for e in events if e.get("ph") == "M"}

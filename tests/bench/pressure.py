@@ -24,7 +24,7 @@ MOST_TTFT = 1.10  # of the first token under the best fixed budget that keeps th
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--build", default=inlay.ROOT / "build", type=pathlib.Path, help="build folder of Inlay")
+    parser.add_argument("--build", default=inlay.ROOT / "build-bench", type=pathlib.Path, help="build folder of Inlay")
     parser.add_argument("--smollm2", help="path; default: SmolLM2, from INLAY_SMOLLM2 or the cache")
     parser.add_argument("--document", type=int, default=6000, help="tokens of the prompt that arrives (6000)")
     parser.add_argument("--targets", default="50,100", help="token gaps in ms (50,100)")

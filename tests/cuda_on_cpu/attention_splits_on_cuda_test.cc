@@ -21,7 +21,10 @@ class AttentionSplitsOnCudaTest : public testing::TestWithParam<MmaOrder> {
   ~AttentionSplitsOnCudaTest() override { cuda_on_cpu::set_mma_order(MmaOrder::kAscending); }
 };
 INSTANTIATE_TEST_SUITE_P(Orders, AttentionSplitsOnCudaTest,
-                         testing::Values(MmaOrder::kAscending, MmaOrder::kPairs));
+                         testing::Values(MmaOrder::kAscending, MmaOrder::kPairs),
+                         [](const auto& param) {
+                           return param.param == MmaOrder::kPairs ? "pairs" : "ascending";
+                         });
 
 TEST_P(AttentionSplitsOnCudaTest, FewQueriesHaveTheBitsOfMany) {
   for (const int window : {0, 30, 700}) {

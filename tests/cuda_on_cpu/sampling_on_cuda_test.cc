@@ -109,11 +109,11 @@ TEST_F(SamplingOnCudaTest, SeedsChoicesAndLogprobsAreThoseOfTheCpu) {
 }
 
 TEST_F(SamplingOnCudaTest, OneCallThatFailsChangesNoAnswer) {
-  const Choices expected = Generate(LLM_DEVICE_CUDA, 6);
+  const Choices expected = Generate(LLM_DEVICE_CUDA, 4);
   const int64_t calls = num_calls_;
   ASSERT_GT(calls, 100);
   for (failing_call_ = calls / 2; failing_call_ < calls; failing_call_ += calls / 4) {
-    const Choices choices = Generate(LLM_DEVICE_CUDA, 6);
+    const Choices choices = Generate(LLM_DEVICE_CUDA, 4);
     EXPECT_FALSE(gpu().failed_call().empty());
     for (const auto& [key, choice] : expected) {
       EXPECT_EQ(choices.at(key).ids, choice.ids)

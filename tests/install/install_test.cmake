@@ -1,5 +1,5 @@
-# Installs to a scratch prefix, moves it, and builds and runs a C program against it in four ways: CMake and pkg-config, each
-# with the shared and the static library. BUILD, SCRATCH, LIBDIR, CONSUMER, MODEL and CC are given.
+# Installs to a scratch prefix, moves it, and builds and runs a C program against it: by CMake, in a project of C and C++ and in
+# one of C alone, and by pkg-config, each with the shared and the static library. BUILD, SCRATCH, LIBDIR, CONSUMER, MODEL and CC are given.
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE errors)
   if(NOT result EQUAL 0)
@@ -27,6 +27,9 @@ endif()
 
 run(${CMAKE_COMMAND} -G Ninja -S ${CONSUMER} -B ${SCRATCH}/build -DCMAKE_PREFIX_PATH=${prefix} -DCMAKE_C_COMPILER=${CC})
 run(${CMAKE_COMMAND} --build ${SCRATCH}/build)
+run(${CMAKE_COMMAND} -G Ninja -S ${CONSUMER} -B ${SCRATCH}/build_c -DCMAKE_PREFIX_PATH=${prefix} -DCMAKE_C_COMPILER=${CC}
+    -DCONSUMER_LANGUAGES=C)
+run(${CMAKE_COMMAND} --build ${SCRATCH}/build_c)
 
 set(ENV{PKG_CONFIG_PATH} ${lib}/pkgconfig)
 run(pkg-config --cflags --libs inlay)
@@ -37,7 +40,7 @@ string(REPLACE "-linlay" "-l:libinlay.a" output "${output}")
 separate_arguments(flags UNIX_COMMAND "${output}")
 run(${CC} -std=c99 ${CONSUMER}/consumer.c ${flags} -o ${SCRATCH}/pc_static)
 
-foreach(program build/consumer_shared build/consumer_static pc_shared pc_static)
+foreach(program build/consumer_shared build/consumer_static build_c/consumer_shared build_c/consumer_static pc_shared pc_static)
   run(${SCRATCH}/${program} ${MODEL})
   if(NOT output MATCHES "^([0-9]+ )([0-9]+ )([0-9]+ )([0-9]+ )OK$")
     message(FATAL_ERROR "${program} printed ${output}")

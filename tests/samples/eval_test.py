@@ -52,6 +52,7 @@ class EvalTest(ToolTest):
         self.assertGreater(other["kl_mean"], 0)
         self.assertGreaterEqual(other["kl_p99"], other["kl_mean"])
         self.assertIn("fp8, f32 activations", other["against"]["configuration"])
+        self.assertIn("f16, default activations", other["base"]["configuration"])
         alone = evaluate(model, list(range(5, 45)), "--context", 20, "--kv-dtype", "fp8", "--float-activations")
         self.assertEqual(alone["base"]["perplexity"], other["against"]["perplexity"])
 

@@ -69,6 +69,28 @@ class GenerateTest(unittest.TestCase):
             self.assertTrue(done.stderr.startswith("llm-generate: "), done.stderr)
             self.assertEqual(done.stdout, "")
 
+    def test_the_model_needs_no_flag(self):
+        done = subprocess.run([PROGRAM, MODEL, "--ids", "9,8,7", "--max-tokens", "2"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = subprocess.run([PROGRAM, MODEL, "hi"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("one argument too many: hi", done.stderr)
+
+    def test_a_wrong_flag_is_told_in_two_lines(self):
+        done = run("--prompt", "a", "--nonsense")
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(len(done.stderr.splitlines()), 2, done.stderr)
+        self.assertIn("unknown flag: --nonsense", done.stderr)
+        self.assertIn("--help lists the flags", done.stderr)
+        listed = run("--help")
+        self.assertEqual((listed.returncode, listed.stderr), (0, ""))
+        self.assertRegex(listed.stdout, r"--max-tokens +0 \(default\): as many as the context holds")
+
+    def test_counters_that_cannot_be_offered_name_their_path(self):
+        done = run("--prompt", "a", "--metrics-socket", "/no/such/x")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("metrics: /no/such/x: No such file", done.stderr)
+
     @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full here")
     def test_an_answer_that_cannot_be_written_is_a_failure(self):
         with open("/dev/full", "w") as full:

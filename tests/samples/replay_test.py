@@ -51,7 +51,7 @@ class ReplayTest(ToolTest):
 
     def test_mistakes_are_named(self):
         self.check_failure(["--model", MODEL], 2, "--requests or --trace")
-        self.check_failure(["--model", MODEL, "--requests", "1", "--sim-costs", "1,2"], 1, "five numbers")
+        self.check_failure([MODEL, "--sim-costs", "1,2"], 1, "five numbers")
         self.check_failure(["--model", MODEL, "--trace", "/nowhere"], 1, "cannot be read")
 
 

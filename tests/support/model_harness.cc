@@ -69,7 +69,7 @@ BlockId ModelHarness::NewBlock(int group) {
 std::unique_ptr<Sequence> ModelHarness::NewSequence(std::vector<int32_t> tokens, int max_tokens) {
   auto sequence = std::make_unique<Sequence>();
   sequence->request.prompt = tokens;
-  sequence->request.sampling.num_logprobs = 1;  // a device shows no row that nobody wants
+  sequence->score_begin = 0;  // a device shows no other rows
   sequence->tokens = std::move(tokens);
   const int above = model_->config.long_rope_above;
   sequence->request.long_rope = above > 0 && sequence->num_tokens() > above;

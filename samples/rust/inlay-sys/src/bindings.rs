@@ -171,19 +171,26 @@ pub struct llm_host {
         ) -> *mut ::std::os::raw::c_void,
     >,
     pub deallocate: ::std::option::Option<
-        unsafe extern "C" fn(user_data: *mut ::std::os::raw::c_void, memory: *mut ::std::os::raw::c_void, bytes: usize),
+        unsafe extern "C" fn(
+            user_data: *mut ::std::os::raw::c_void,
+            memory: *mut ::std::os::raw::c_void,
+            bytes: usize,
+        ),
     >,
     pub allocator_user_data: *mut ::std::os::raw::c_void,
     pub run: ::std::option::Option<
         unsafe extern "C" fn(
             user_data: *mut ::std::os::raw::c_void,
-            task: ::std::option::Option<unsafe extern "C" fn(data: *mut ::std::os::raw::c_void, index: u32)>,
+            task: ::std::option::Option<
+                unsafe extern "C" fn(data: *mut ::std::os::raw::c_void, index: u32),
+            >,
             data: *mut ::std::os::raw::c_void,
             count: u32,
         ),
     >,
     pub executor_user_data: *mut ::std::os::raw::c_void,
-    pub now_ns: ::std::option::Option<unsafe extern "C" fn(user_data: *mut ::std::os::raw::c_void) -> i64>,
+    pub now_ns:
+        ::std::option::Option<unsafe extern "C" fn(user_data: *mut ::std::os::raw::c_void) -> i64>,
     pub clock_user_data: *mut ::std::os::raw::c_void,
     pub cpu_ids: *const i32,
     pub num_cpu_ids: usize,
@@ -201,7 +208,11 @@ pub struct llm_limits {
     pub max_template_bytes: u64,
 }
 pub type llm_progress_callback = ::std::option::Option<
-    unsafe extern "C" fn(user_data: *mut ::std::os::raw::c_void, done_bytes: u64, total_bytes: u64) -> i32,
+    unsafe extern "C" fn(
+        user_data: *mut ::std::os::raw::c_void,
+        done_bytes: u64,
+        total_bytes: u64,
+    ) -> i32,
 >;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -316,7 +327,10 @@ pub struct llm_model_sampling {
     pub repetition_penalty: f32,
 }
 extern "C" {
-    pub fn llm_model_get_sampling(model: *const llm_model, sampling: *mut llm_model_sampling) -> llm_status;
+    pub fn llm_model_get_sampling(
+        model: *const llm_model,
+        sampling: *mut llm_model_sampling,
+    ) -> llm_status;
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -330,7 +344,11 @@ pub struct llm_tensor_info {
     pub type_: llm_string,
 }
 extern "C" {
-    pub fn llm_model_tensor(model: *const llm_model, index: u64, info: *mut llm_tensor_info) -> llm_status;
+    pub fn llm_model_tensor(
+        model: *const llm_model,
+        index: u64,
+        info: *mut llm_tensor_info,
+    ) -> llm_status;
 }
 extern "C" {
     pub fn llm_model_metadata(
@@ -557,8 +575,9 @@ pub struct llm_event {
     pub stop_index: i32,
     pub struct_size: u32,
 }
-pub type llm_event_callback =
-    ::std::option::Option<unsafe extern "C" fn(user_data: *mut ::std::os::raw::c_void, event: *const llm_event)>;
+pub type llm_event_callback = ::std::option::Option<
+    unsafe extern "C" fn(user_data: *mut ::std::os::raw::c_void, event: *const llm_event),
+>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct llm_logit_bias {
@@ -622,7 +641,11 @@ pub struct llm_request {
     pub reserved4: u32,
 }
 extern "C" {
-    pub fn llm_submit(engine: *mut llm_engine, request: *const llm_request, id: *mut llm_request_id) -> llm_status;
+    pub fn llm_submit(
+        engine: *mut llm_engine,
+        request: *const llm_request,
+        id: *mut llm_request_id,
+    ) -> llm_status;
 }
 extern "C" {
     pub fn llm_cancel(engine: *mut llm_engine, id: llm_request_id) -> llm_status;
@@ -690,7 +713,11 @@ pub struct llm_prefix {
     pub adapter_id: u64,
 }
 extern "C" {
-    pub fn llm_prefix_pin(engine: *mut llm_engine, prefix: *const llm_prefix, id: *mut llm_pin_id) -> llm_status;
+    pub fn llm_prefix_pin(
+        engine: *mut llm_engine,
+        prefix: *const llm_prefix,
+        id: *mut llm_pin_id,
+    ) -> llm_status;
 }
 extern "C" {
     pub fn llm_prefix_unpin(engine: *mut llm_engine, id: llm_pin_id) -> llm_status;
@@ -825,7 +852,8 @@ pub struct llm_metrics_snapshot {
     pub graph_failures_total: u64,
 }
 extern "C" {
-    pub fn llm_metrics(engine: *const llm_engine, metrics: *mut llm_metrics_snapshot) -> llm_status;
+    pub fn llm_metrics(engine: *const llm_engine, metrics: *mut llm_metrics_snapshot)
+        -> llm_status;
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -838,7 +866,11 @@ pub struct llm_histogram {
     pub buckets: [u64; 64usize],
 }
 extern "C" {
-    pub fn llm_metrics_histogram(engine: *const llm_engine, which: u32, histogram: *mut llm_histogram) -> llm_status;
+    pub fn llm_metrics_histogram(
+        engine: *const llm_engine,
+        which: u32,
+        histogram: *mut llm_histogram,
+    ) -> llm_status;
 }
 extern "C" {
     pub fn llm_metrics_class_histogram(

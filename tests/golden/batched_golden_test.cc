@@ -1,18 +1,14 @@
-// Models whose linear layers cuBLASLt does give the logits of another implementation, within what
-// rounded activations move them.
+// Models without batch_invariant, whose linear layers a device's library does, give the logits of
+// another implementation, within what rounded activations move them.
 #include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
 
-#include "tests/cuda_on_cpu/gpu_test_util.h"
-#include "tests/cuda_on_cpu/libraries.h"
 #include "tests/golden/directory_golden.h"
 
 namespace llm {
 namespace {
-
-using cuda_on_cpu::Libraries;
 
 struct Case {
   const char* name;
@@ -31,12 +27,9 @@ constexpr Case kCases[] = {{"BF16", "llama_h64-BF16.gguf", 1.0 / 650, 1},
                            {"F8_E4M3_tensor", "ct_fp8_static_tensor", 1.0 / 41, 1},
                            {"int8", "ct_w8a8_int8", 1.0 / 137, 4}};
 
-class DenseGoldenTest : public GpuTest, public testing::WithParamInterface<Case> {
+class BatchedGoldenTest : public testing::TestWithParam<Case> {
  protected:
-  DenseGoldenTest() { Libraries::Get().Reset(); }
-  ~DenseGoldenTest() override { Libraries::Get().Reset(); }
   void SetUp() override {
-    gpu().set_capability(8, 9);
     const std::string model = GetParam().model;
     if (model.find(".gguf") != std::string::npos) {
       const std::string path = INLAY_TEST_DATA "/gguf/" + model;
@@ -51,10 +44,10 @@ class DenseGoldenTest : public GpuTest, public testing::WithParamInterface<Case>
     ASSERT_NE(source_, nullptr);
     ASSERT_FALSE(golden_.is_discarded());
   }
-  std::unique_ptr<ModelHarness> Create(bool batch_invariant) const {
+  std::unique_ptr<ModelHarness> Create() const {
     auto harness = ModelHarness::Create(*source_, {.kernels = AvailableKernels().front(),
                                                    .float_activations = false,
-                                                   .batch_invariant = batch_invariant,
+                                                   .batch_invariant = false,
                                                    .max_step_tokens = 640});
     EXPECT_TRUE(harness.ok()) << harness.status();
     return harness.ok() ? *std::move(harness) : nullptr;
@@ -73,7 +66,7 @@ class DenseGoldenTest : public GpuTest, public testing::WithParamInterface<Case>
                         .num_logits = 1});
     }
     const absl::StatusOr<std::vector<float>> logits = harness->Run(chunks);
-    EXPECT_TRUE(logits.ok()) << logits.status() << gpu().fault();
+    EXPECT_TRUE(logits.ok()) << logits.status();
     return logits.ok() ? *logits : std::vector<float>();
   }
 
@@ -85,8 +78,8 @@ class DenseGoldenTest : public GpuTest, public testing::WithParamInterface<Case>
 // standard deviations of one logit; of 16-bit activations, each logit too. Attention, whose weights
 // rounding moves, is not in that estimate: the same rounding in numpy puts single logits of
 // ct_fp8_static_tensor off by 1.1 of it, as here.
-TEST_P(DenseGoldenTest, LogitsAreWithinTheNoiseOfTheGolden) {
-  const std::unique_ptr<ModelHarness> harness = Create(/*batch_invariant=*/false);
+TEST_P(BatchedGoldenTest, LogitsAreWithinTheNoiseOfTheGolden) {
+  const std::unique_ptr<ModelHarness> harness = Create();
   ASSERT_NE(harness, nullptr);
   const auto vocab = static_cast<size_t>(harness->model().config.vocab_size);
   double worst = 0;
@@ -108,17 +101,9 @@ TEST_P(DenseGoldenTest, LogitsAreWithinTheNoiseOfTheGolden) {
     EXPECT_LT(std::sqrt(squares / static_cast<double>(logits.size())), tolerance / 2);
   }
   RecordProperty("largest_error_of_tolerance", std::to_string(worst));
-  EXPECT_GT(Libraries::Get().num_products, 0);
 }
 
-TEST_P(DenseGoldenTest, BatchInvariantModelsNeverAskTheLibrary) {
-  const std::unique_ptr<ModelHarness> harness = Create(/*batch_invariant=*/true);
-  ASSERT_NE(harness, nullptr);
-  ASSERT_FALSE(LastLogits(golden_["prompts"][0], harness.get()).empty());
-  EXPECT_EQ(Libraries::Get().num_choices, 0);
-}
-
-INSTANTIATE_TEST_SUITE_P(All, DenseGoldenTest, testing::ValuesIn(kCases),
+INSTANTIATE_TEST_SUITE_P(All, BatchedGoldenTest, testing::ValuesIn(kCases),
                          [](const testing::TestParamInfo<Case>& param_info) {
                            return std::string(param_info.param.name);
                          });
