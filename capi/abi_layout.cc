@@ -60,7 +60,7 @@ LLM_OFFSET(llm_model_options, head_weights, 116);
 LLM_OFFSET(llm_model_options, requantize, 120);
 LLM_OFFSET(llm_model_options, prune, 124);
 LLM_OFFSET(llm_model_options, prune_fraction, 128);
-LLM_OFFSET(llm_model_options, reserved2, 132);
+LLM_OFFSET(llm_model_options, device_index, 132);
 LLM_SIZE(llm_model_info, 160);
 LLM_OFFSET(llm_model_info, struct_size, 0);
 LLM_OFFSET(llm_model_info, vocab_size, 4);

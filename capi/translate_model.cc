@@ -41,6 +41,11 @@ absl::Status TranslateModelOptions(const llm_model_options* given, ModelOptions*
     return absl::InvalidArgumentError(absl::StrCat("device: ", c.device, " is unknown"));
   }
   if (c.reserved != 0) return absl::UnimplementedError("model options: reserved is not 0");
+  if (c.device_index != 0 && (c.device == LLM_DEVICE_CPU || c.device == LLM_DEVICE_SIM)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("device_index: ", c.device_index, " names a GPU, and device is none"));
+  }
+  options->device_index = c.device_index;
   if (c.num_threads > 1024) {
     return absl::InvalidArgumentError(
         absl::StrCat("num_threads: ", c.num_threads, " exceeds 1024"));

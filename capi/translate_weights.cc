@@ -80,7 +80,6 @@ absl::Status CheckZeros(const QuantizeOptions& options) {
 
 absl::Status TranslateWeights(const llm_model_options& c, ModelOptions* model_options) {
   QuantizeOptions* options = &model_options->quantize;
-  if (c.reserved2 != 0) return absl::UnimplementedError("model options: reserved2 is not 0");
   LLM_RETURN_IF_ERROR(ReadChoice("linear_weights", c.linear_weights, &options->linear));
   options->experts = options->linear;
   LLM_RETURN_IF_ERROR(ReadChoice("expert_weights", c.expert_weights, &options->experts));

@@ -25,8 +25,9 @@
 
 namespace llm {
 
-// UNAVAILABLE, saying why, where there is no such device.
-using OpenDeviceFn = absl::StatusOr<std::shared_ptr<Device>> (*)();
+// UNAVAILABLE, saying why, where there is no such device; INVALID_ARGUMENT, saying how many there
+// are, where there are fewer than index + 1.
+using OpenDeviceFn = absl::StatusOr<std::shared_ptr<Device>> (*)(uint32_t index);
 // UNIMPLEMENTED, naming the format, where `linear`, `embed` and `expert_linear` have no kernel.
 using CheckFormatFn = absl::Status (*)(WeightFormat format);
 

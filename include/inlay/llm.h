@@ -229,7 +229,9 @@ typedef struct llm_model_options {
                            well, with the error of both */
   uint32_t prune;       /* LLM_PRUNE_*, of linear layers and experts, before they are quantised */
   float prune_fraction; /* 0..1, for LLM_PRUNE_MAGNITUDE */
-  uint32_t reserved2;
+  uint32_t device_index; /* of the GPUs that this build can use, from 0 on, in the driver's order;
+                            default: the first. LLM_INVALID_ARGUMENT, saying how many there are:
+                            there is no such GPU, or the device is none */
 } llm_model_options;
 
 static inline void llm_model_options_init(llm_model_options* options) {
@@ -422,8 +424,9 @@ typedef struct llm_engine_options {
                            is always 1 */
   uint32_t kv_dtype;    /* LLM_KV_* */
   uint32_t block_size;  /* tokens; a power of two >= 16; default 16 */
-  uint64_t kv_tokens;   /* default: max(context, 8 x 2048) tokens, at most a quarter of free memory,
-                           the GPU's where there is one */
+  uint64_t kv_tokens;   /* default: max(context, 8 x 2048) tokens, at most a quarter of free memory;
+                           on a GPU all that is left of its memory, or of max_memory_bytes, but a
+                           twentieth, or 256 MiB where that is more */
   uint32_t max_context_tokens;  /* prompt and output of one request; default: the model's, at most
                                    kv_tokens */
   uint32_t max_sequences;       /* running at once; default 32 */

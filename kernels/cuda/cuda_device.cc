@@ -162,9 +162,11 @@ absl::Status CudaDeviceStream::Launch(const DeviceGraph& graph) {
   return static_cast<const CudaGraph&>(graph).Launch(launches());
 }
 
-absl::StatusOr<std::shared_ptr<Device>> OpenCudaDevice() {
+absl::StatusOr<std::shared_ptr<Device>> OpenCudaDevice(uint32_t index) {
   LLM_ASSIGN_OR_RETURN(const std::vector<CudaDevice> devices, CudaDevices());
-  return std::make_shared<CudaGpu>(devices.front());
+  if (index < devices.size()) return std::make_shared<CudaGpu>(devices[index]);
+  return absl::InvalidArgumentError(absl::StrCat(
+      "device_index ", index, ": GPUs that can be used: ", devices.size(), ", numbered from 0"));
 }
 
 }  // namespace llm

@@ -3,6 +3,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -61,7 +62,8 @@ class CudaDeviceStream : public DeviceStream {
   std::unique_ptr<DenseLinear> dense_;  // null: linear layers have kernels of their own alone
 };
 
-// The first GPU that the kernels are compiled for. UNAVAILABLE, saying why, when there is none.
-absl::StatusOr<std::shared_ptr<Device>> OpenCudaDevice();
+// One of CudaDevices() by its place there. UNAVAILABLE, saying why, when there is none;
+// INVALID_ARGUMENT, saying how many there are, when there are fewer.
+absl::StatusOr<std::shared_ptr<Device>> OpenCudaDevice(uint32_t index);
 
 }  // namespace llm

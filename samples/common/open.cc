@@ -20,6 +20,7 @@ void AddModelFlags(OpenFlags* flags, FlagTable* table) {
   table->Add("--threads", "0 (default): all cores", &flags->threads);
   table->Add("--kernels", "avx512, avx2, generic, reference, cuda; default: the fastest",
              &flags->kernels);
+  table->Add("--device-index", "of the GPUs; default: the first", &flags->device_index);
   table->Add("--float-activations", "f32 activations for integer and BF16 weights: slower, closer",
              &flags->float_activations);
   table->Add("--map-pack", "map the pack's weights: trusts whoever can write the file",
@@ -58,6 +59,7 @@ llm_model_options ModelOptions(const OpenFlags& flags) {
   llm_model_options_init(&options);
   options.num_threads = flags.threads;
   options.kernels = inlay::String(flags.kernels);
+  options.device_index = flags.device_index;
   options.float_activations = flags.float_activations ? LLM_ON : 0;
   options.map_pack = flags.map_pack ? LLM_ON : 0;
   SetWeightOptions(flags.weights, &options);

@@ -15,6 +15,7 @@ namespace tools {
 struct OpenFlags {
   std::string model, kernels, kv_dtype = "f16";
   unsigned threads = 0;
+  unsigned device_index = 0;
   bool float_activations = false, map_pack = false, not_batch_invariant = false;
   unsigned block_size = 0;
   unsigned max_step_tokens = 0;
@@ -24,7 +25,7 @@ struct OpenFlags {
   bool operator==(const OpenFlags&) const = default;
 };
 
-// --model, --threads, --kernels, --float-activations, --map-pack, and those of AddWeightFlags.
+// --model, --threads, --kernels, --device-index, --float-activations, --map-pack, and those of AddWeightFlags.
 void AddModelFlags(OpenFlags* flags, FlagTable* table);
 // --kv-dtype, --block-size, --max-step-tokens, --token-gap-ms, --no-batch-invariant.
 void AddEngineFlags(OpenFlags* flags, FlagTable* table);

@@ -11,10 +11,10 @@ absl::Status Prefixed(const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat("device: ", status.message()));
 }
 
-absl::StatusOr<Backend> OpenCuda() {
+absl::StatusOr<Backend> OpenCuda(uint32_t index) {
   const absl::StatusOr<const KernelTable*> kernels = FindCudaKernels();
   if (!kernels.ok()) return Prefixed(kernels.status());
-  absl::StatusOr<std::shared_ptr<Device>> device = (*kernels)->open_device();
+  absl::StatusOr<std::shared_ptr<Device>> device = (*kernels)->open_device(index);
   if (!device.ok()) return Prefixed(device.status());
   return Backend{*kernels, *std::move(device)};
 }
@@ -36,13 +36,14 @@ absl::StatusOr<Backend> ChooseBackend(const ModelOptions& options, const WeightS
   }
   if (options.device == DeviceChoice::kCuda ||
       (options.device == DeviceChoice::kDefault && names_cuda)) {
-    return OpenCuda();
+    return OpenCuda(options.device_index);
   }
   if (options.device == DeviceChoice::kCpu || !options.kernels.empty() || options.simulated ||
       options.header_only || options.map_pack) {
     return UseCpu(options.kernels);
   }
-  absl::StatusOr<Backend> cuda = OpenCuda();
+  absl::StatusOr<Backend> cuda = OpenCuda(options.device_index);
+  if (absl::IsInvalidArgument(cuda.status())) return cuda;  // a GPU by its number
   absl::Status runs = cuda.status();
   if (cuda.ok()) runs = PlanLoad(source, config, *cuda->kernels, 1).status();
   // A pack is for one backend. What else is wrong with the file is the open's to say.

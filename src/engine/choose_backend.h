@@ -19,7 +19,8 @@ struct Backend {
 
 // As options.device and options.kernels say. By default a GPU that runs this model, else the CPU,
 // with a warning where a GPU is there and lacks something; a pack goes where it was made for.
-// UNAVAILABLE: the GPU that was asked for; INVALID_ARGUMENT: kernels of another device, or unknown.
+// UNAVAILABLE: the GPU that was asked for; INVALID_ARGUMENT: kernels of another device, or unknown;
+// a device_index beyond the GPUs that are there.
 absl::StatusOr<Backend> ChooseBackend(const ModelOptions& options, const WeightSource& source,
                                       const ModelConfig& config);
 

@@ -19,6 +19,11 @@ constexpr int64_t kStepNs = 100'000'000;
 // A score moves ahead so many tokens a step at least: each weight is read once for all of them.
 constexpr int kScoreRows = 32;
 constexpr int64_t kDefaultKvTokens = 8 * 2048;
+constexpr int64_t kFewestKvTokens = 256;
+// What is never taken of a device by default: the driver loads kernels later, and allocations have
+// pages of 2 MiB. Others keep a tenth, which pays for workspace and graphs too; ours are counted.
+constexpr int64_t kLeastReserveBytes = int64_t{256} << 20;
+constexpr int64_t kReserveDivisor = 20;
 
 absl::Status CheckRange(absl::string_view field, int64_t value, int64_t low, int64_t high) {
   if (value >= low && value <= high) return absl::OkStatus();
@@ -72,14 +77,35 @@ absl::Status ChooseKvTokens(const ModelConfig& config, const KernelTable& kernel
   const int64_t quarter = available_bytes / 4;
   while (true) {
     LLM_ASSIGN_OR_RETURN(const RunnerBytes bytes, SizeRunner(config, kernels, plan));
-    if (static_cast<int64_t>(bytes.kv_cache) <= quarter || plan->kv_tokens <= 256) {
+    if (static_cast<int64_t>(bytes.kv_cache) <= quarter || plan->kv_tokens <= kFewestKvTokens) {
       return absl::OkStatus();
     }
     // In proportion, then a little less each round: window groups do not shrink with it.
     const double ratio = static_cast<double>(quarter) / static_cast<double>(bytes.kv_cache);
     const int64_t smaller = static_cast<int64_t>(static_cast<double>(plan->kv_tokens) * ratio);
-    plan->kv_tokens = std::max<int64_t>(256, std::min(smaller, plan->kv_tokens * 15 / 16));
+    plan->kv_tokens =
+        std::max<int64_t>(kFewestKvTokens, std::min(smaller, plan->kv_tokens * 15 / 16));
   }
+}
+
+// On a device: all that the workspace leaves of its free memory and of the limit.
+absl::Status FillDevice(const ModelConfig& config, const KernelTable& kernels,
+                        const OpenOptions& options, int64_t available_bytes, EnginePlan* plan) {
+  const int64_t reserve = std::max(kLeastReserveBytes, available_bytes / kReserveDivisor);
+  const auto usable = static_cast<uint64_t>(std::max<int64_t>(0, available_bytes - reserve));
+  const uint64_t limit = options.max_memory_bytes != 0 ? options.max_memory_bytes : UINT64_MAX;
+  const int64_t block_size = plan->runner.block_size;
+  int64_t fits = CeilDiv(kFewestKvTokens, block_size);
+  int64_t too_many = kMaxKvTokens / block_size + 1;
+  while (too_many - fits > 1) {
+    const int64_t blocks = fits + (too_many - fits) / 2;
+    plan->kv_tokens = blocks * block_size;
+    LLM_ASSIGN_OR_RETURN(const RunnerBytes bytes, SizeRunner(config, kernels, plan));
+    const uint64_t total = bytes.kv_cache + bytes.workspace;
+    (total - bytes.pinned <= usable && total <= limit ? fits : too_many) = blocks;
+  }
+  plan->kv_tokens = fits * block_size;
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -111,6 +137,8 @@ absl::StatusOr<EnginePlan> PlanEngine(const ModelConfig& config, const KernelTab
   if (options.kv_tokens != 0) {
     plan.kv_tokens = RoundUp(static_cast<int64_t>(options.kv_tokens),
                              options.block_size != 0 ? options.block_size : 16);
+  } else if (kernels.open_device != nullptr) {
+    LLM_RETURN_IF_ERROR(FillDevice(config, kernels, options, available_bytes, &plan));
   } else {
     LLM_RETURN_IF_ERROR(ChooseKvTokens(config, kernels, available_bytes, &plan));
   }

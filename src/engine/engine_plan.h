@@ -22,7 +22,8 @@ struct EnginePlan {
 };
 
 // `available_bytes`: memory that the process can still get, of the device where the kernels have
-// one; the default KV size is at most a quarter of it. RESOURCE_EXHAUSTED, with the numbers, where
+// one. The default KV size is at most a quarter of the host's, or all that is left of a device's,
+// within max_memory_bytes, but a twentieth (at least 256 MiB). RESOURCE_EXHAUSTED, with the numbers, where
 // the limit, or the device's memory, is too small.
 absl::StatusOr<EnginePlan> PlanEngine(const ModelConfig& config, const KernelTable& kernels,
                                       bool float_activations, const OpenOptions& options,

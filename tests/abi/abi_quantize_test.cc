@@ -209,8 +209,6 @@ TEST_F(AbiQuantizeTest, RefusesWhatIsUnknownOrDoesNotGoTogether) {
   options_.prune = LLM_PRUNE_2_OF_4;
   options_.linear_weights = LLM_WEIGHTS_INT4_ASYM_G32;
   ExpectRefused(LLM_INVALID_ARGUMENT, "do not keep zeros");
-  options_.reserved2 = 1;
-  ExpectRefused(LLM_UNIMPLEMENTED, "reserved2 is not 0");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Runs a grid of thread blocks on one CPU thread: a fiber for each CUDA thread, switched at
-// barriers and warp-wide operations only.
+// What device code can do. A fiber for each CUDA thread of a block, switched at barriers and
+// warp-wide operations only; grid.h runs them.
 //
 // Threads of a block run in an order that the seed shuffles anew each time all of them have waited.
 // A broken rule (a race, an access outside of memory, a barrier that not all threads reach) ends
@@ -8,7 +8,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <string>
 
 namespace llm::cuda_on_cpu {
@@ -30,10 +29,7 @@ struct GridShape {
   size_t shared_bytes = 0;
 };
 
-// Empty, or what rule was broken, by which thread of which block.
-std::string RunGrid(const GridShape& shape, uint64_t seed, const std::function<void()>& kernel);
-
-// What follows is for device code: it may be called within RunGrid only, but for InKernel.
+// What follows is for device code: it may be called within a grid only, but for InKernel.
 bool InKernel();
 Extent ThreadIndex();
 Extent BlockIndex();

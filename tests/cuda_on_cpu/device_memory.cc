@@ -1,4 +1,5 @@
-// One reserved range of addresses; an allocation is followed by at least 256 bytes of nothing.
+// A reserved range of addresses for each device; an allocation is followed by at least 256 bytes of
+// nothing.
 #include "tests/cuda_on_cpu/device_memory.h"
 
 #include <sys/mman.h>
@@ -21,52 +22,71 @@ DeviceMemory& DeviceMemory::Get() {
 }
 
 DeviceMemory::DeviceMemory() {
-  void* arena =
-      mmap(nullptr, kArenaBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (arena == MAP_FAILED) std::abort();
-  arena_ = static_cast<std::byte*>(arena);
+  void* memory = mmap(nullptr, kMaxDevices * kArenaBytes, PROT_NONE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) std::abort();
+  auto* base = static_cast<std::byte*>(memory);
+  for (Arena& arena : arenas_) {
+    arena.base = base;
+    base += kArenaBytes;
+  }
   limit_bytes_ = kArenaBytes / 2;
 }
 
+void DeviceMemory::Protect(int access) const {
+  for (const Arena& arena : arenas_) {
+    if (arena.end > 0 && mprotect(arena.base, arena.end, access) != 0) std::abort();
+  }
+}
+
 void DeviceMemory::Open() {
-  if (++open_windows_ > 1 || end_ == 0) return;
-  if (mprotect(arena_, end_, PROT_READ | PROT_WRITE) != 0) std::abort();
+  if (++open_windows_ == 1) Protect(PROT_READ | PROT_WRITE);
 }
 
 void DeviceMemory::Close() {
-  if (--open_windows_ > 0 || end_ == 0) return;
-  if (mprotect(arena_, end_, PROT_NONE) != 0) std::abort();
+  if (--open_windows_ == 0) Protect(PROT_NONE);
 }
 
-void* DeviceMemory::Allocate(size_t bytes) {
-  if (bytes == 0 || bytes > limit_bytes_ || allocated_bytes_ > limit_bytes_ - bytes) return nullptr;
+size_t DeviceMemory::allocated_bytes() const {
+  size_t sum = 0;
+  for (const Arena& arena : arenas_) sum += arena.allocated_bytes;
+  return sum;
+}
+
+void* DeviceMemory::Allocate(size_t bytes, int device) {
+  Arena& arena = arenas_[Index(device)];
+  if (bytes == 0 || bytes > limit_bytes_ || arena.allocated_bytes > limit_bytes_ - bytes) {
+    return nullptr;
+  }
   const size_t needed = (bytes + kAlignment - 1) / kAlignment * kAlignment + kAlignment;
   size_t offset = 0;
-  for (const auto& [begin, size] : blocks_) {  // the first gap that is large enough
+  for (const auto& [begin, size] : arena.blocks) {  // the first gap that is large enough
     if (begin - offset >= needed) break;
     offset = (begin + size + kAlignment - 1) / kAlignment * kAlignment + kAlignment;
   }
   if (offset + needed > kArenaBytes) return nullptr;
-  blocks_[offset] = bytes;
-  allocated_bytes_ += bytes;
+  arena.blocks[offset] = bytes;
+  arena.allocated_bytes += bytes;
   const size_t end = (offset + needed + kPage - 1) / kPage * kPage;
-  if (end > end_) {
-    if (mprotect(arena_, end, open_windows_ > 0 ? PROT_READ | PROT_WRITE : PROT_NONE) != 0) {
-      std::abort();
-    }
-    end_ = end;
+  if (end > arena.end) {
+    const int access = open_windows_ > 0 ? PROT_READ | PROT_WRITE : PROT_NONE;
+    if (mprotect(arena.base, end, access) != 0) std::abort();
+    arena.end = end;
   }
   const Window window;
-  std::memset(arena_ + offset, 0xff, bytes);
-  return arena_ + offset;
+  std::memset(arena.base + offset, 0xff, bytes);
+  return arena.base + offset;
 }
 
 bool DeviceMemory::Free(void* memory) {
-  if (!IsDevice(memory)) return false;
-  const auto block = blocks_.find(static_cast<size_t>(static_cast<std::byte*>(memory) - arena_));
-  if (block == blocks_.end()) return false;
-  allocated_bytes_ -= block->second;
-  blocks_.erase(block);
+  const int device = DeviceOf(memory);
+  if (device < 0) return false;
+  Arena& arena = arenas_[Index(device)];
+  const auto block =
+      arena.blocks.find(static_cast<size_t>(static_cast<std::byte*>(memory) - arena.base));
+  if (block == arena.blocks.end()) return false;
+  arena.allocated_bytes -= block->second;
+  arena.blocks.erase(block);
   return true;
 }
 
@@ -89,17 +109,26 @@ bool DeviceMemory::FreePinned(void* memory) {
   return true;
 }
 
-bool DeviceMemory::IsDevice(const void* address) const {
+int DeviceMemory::DeviceOf(const void* address) const {
   const auto* p = static_cast<const std::byte*>(address);
-  return p >= arena_ && p < arena_ + kArenaBytes;
+  const std::byte* base = arenas_[0].base;
+  if (p < base || p >= base + kMaxDevices * kArenaBytes) return -1;
+  return static_cast<int>(static_cast<size_t>(p - base) / kArenaBytes);
+}
+
+bool DeviceMemory::Reaches(int device, const void* address) const {
+  const int owner = DeviceOf(address);
+  return owner < 0 || owner == device || has_peer(device, owner);
 }
 
 bool DeviceMemory::Contains(const void* address, size_t bytes) const {
   const auto* p = static_cast<const std::byte*>(address);
-  if (IsDevice(p)) {
-    const auto offset = static_cast<size_t>(p - arena_);
-    auto block = blocks_.upper_bound(offset);
-    if (block == blocks_.begin()) return false;
+  const int device = DeviceOf(p);
+  if (device >= 0) {
+    const Arena& arena = arenas_[Index(device)];
+    const auto offset = static_cast<size_t>(p - arena.base);
+    auto block = arena.blocks.upper_bound(offset);
+    if (block == arena.blocks.begin()) return false;
     --block;
     return offset - block->first <= block->second &&
            bytes <= block->second - (offset - block->first);

@@ -2,15 +2,13 @@
 #include "tests/cuda_on_cpu/gpu.h"
 
 #include <cstdio>
-#include <random>
+#include <iterator>
 #include <utility>
-#include <vector>
 
 namespace llm::cuda_on_cpu {
 namespace {
 
 constexpr size_t kDefaultSharedBytes = 48 * 1024;
-constexpr uint64_t kDefaultStream = 0;
 
 uint64_t IdOf(cudaStream_t stream) { return reinterpret_cast<uint64_t>(stream); }
 
@@ -23,6 +21,10 @@ Gpu& Gpu::Get() {
 
 void Gpu::Reset(uint64_t seed) {
   const std::lock_guard<std::recursive_mutex> lock(mutex_);
+  fault_ = "reset";  // ends what has paused
+  for (auto& [id, queue] : queues_) {
+    while (queue.fiber.paused()) GoOn(&queue);
+  }
   fault_.clear();
   for (auto& [id, queue] : queues_) {
     queue.work.clear();
@@ -30,6 +32,10 @@ void Gpu::Reset(uint64_t seed) {
     queue.capture = nullptr;
   }
   seed_ = seed;
+  random_.seed(static_cast<uint32_t>(seed));
+  num_steps_left_ = 0;
+  current_device() = 0;
+  DeviceMemory::Get().ClosePeers();
   num_calls_ = num_launches_ = num_graph_launches_ = 0;
   captures_ = true;
   failing_call_ = breaking_call_ = -1;
@@ -37,6 +43,7 @@ void Gpu::Reset(uint64_t seed) {
   failing_name_.clear();
   last_error_ = cudaSuccess;
   num_devices_ = 1;
+  peers_ = true;
   capability_ = {8, 0};
 }
 
@@ -87,21 +94,40 @@ cudaError_t Gpu::Remember(cudaError_t error) {
 
 cudaError_t Gpu::TakeLastError() { return std::exchange(last_error_, cudaSuccess); }
 
+int& Gpu::current_device() {
+  static thread_local int device = 0;
+  return device;
+}
+
 Queue* Gpu::Find(cudaStream_t stream) {
-  if (IdOf(stream) == kDefaultStream) return &queues_[kDefaultStream];
-  const auto found = queues_.find(IdOf(stream));
+  if (stream != nullptr) return FindById(IdOf(stream));
+  const auto id = static_cast<uint64_t>(current_device());
+  Queue& queue = queues_[id];
+  queue.id = id;
+  queue.device = current_device();
+  return &queue;
+}
+
+Queue* Gpu::FindById(uint64_t id) {
+  const auto found = queues_.find(id);
   return found == queues_.end() ? nullptr : &found->second;
 }
 
 cudaStream_t Gpu::AddStream() {
   const uint64_t id = next_stream_++;
-  queues_[id];
+  Queue& queue = queues_[id];
+  queue.id = id;
+  queue.device = current_device();
   return reinterpret_cast<cudaStream_t>(id);
 }
 
 bool Gpu::RemoveStream(cudaStream_t stream) {
-  if (IdOf(stream) == kDefaultStream) return false;
-  return queues_.erase(IdOf(stream)) > 0;
+  return stream != nullptr && queues_.erase(IdOf(stream)) > 0;
+}
+
+size_t Gpu::num_streams() const {
+  return static_cast<size_t>(
+      std::distance(queues_.lower_bound(uint64_t{kMaxDevices}), queues_.end()));
 }
 
 cudaError_t Gpu::Submit(Queue* queue, std::function<void()> work) {
@@ -113,34 +139,6 @@ cudaError_t Gpu::Submit(Queue* queue, std::function<void()> work) {
   queue->work.push_back(std::move(work));
   ++queue->submitted;
   return cudaSuccess;
-}
-
-void Gpu::RunUntil(Queue* queue, uint64_t ticket) {
-  while (queue->done < ticket && !queue->work.empty()) {
-    const std::function<void()> work = std::move(queue->work.front());
-    queue->work.pop_front();
-    if (fault_.empty()) work();
-    ++queue->done;
-  }
-}
-
-// Streams have no order among each other: the one that runs next is drawn, a piece of work a time.
-void Gpu::RunAll() {
-  std::mt19937_64 random(seed_++);
-  while (true) {
-    std::vector<Queue*> waiting;
-    for (auto& [id, queue] : queues_) {
-      if (!queue.work.empty()) waiting.push_back(&queue);
-    }
-    if (waiting.empty()) return;
-    Queue* queue = waiting[random() % waiting.size()];
-    RunUntil(queue, queue->done + 1);
-  }
-}
-
-void Gpu::Run(const GridShape& shape, const std::function<void()>& kernel) {
-  ++num_launches_;
-  Break(RunGrid(shape, seed_++, kernel));
 }
 
 void Gpu::Break(std::string fault) {

@@ -87,7 +87,8 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph,
   LLM_ENTER_CALL();
   Gpu& gpu = Gpu::Get();
   if (graph == nullptr) return gpu.Remember(cudaErrorInvalidValue);
-  void* memory = DeviceMemory::Get().Allocate((graph->work->size() + 1) * kNodeBytes);
+  void* memory =
+      DeviceMemory::Get().Allocate((graph->work->size() + 1) * kNodeBytes, Gpu::current_device());
   if (memory == nullptr) return gpu.Remember(cudaErrorMemoryAllocation);
   *exec = new CUgraphExec_st{graph->work, memory};
   return cudaSuccess;

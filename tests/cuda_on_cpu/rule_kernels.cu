@@ -98,6 +98,12 @@ __global__ void indices_kernel(const RuleArgs args) {
   args.out[2 * i + 1] = static_cast<float>(thread);
 }
 
+__global__ void write_and_read_back_kernel(const RuleArgs args) {
+  if (Thread() == 0) args.out[0] = args.in[0];
+  __syncthreads();
+  if (Thread() == 0) args.out[args.count] = args.out[0];
+}
+
 __global__ void empty_kernel(const RuleArgs /*args*/) {}
 
 cudaError_t LaunchOne(void (*kernel)(RuleArgs), const RuleArgs& args, int threads, size_t floats,
@@ -163,6 +169,9 @@ cudaError_t LaunchCount(const RuleArgs& args, cudaStream_t stream) {
 }
 cudaError_t LaunchIndices(const RuleArgs& args, cudaStream_t stream) {
   return Launch(indices_kernel, {dim3(2, 2), dim3(3, 2, 2)}, stream, args);
+}
+cudaError_t LaunchWriteAndReadBack(const RuleArgs& args, cudaStream_t stream) {
+  return LaunchOne(write_and_read_back_kernel, args, 64, 0, stream);
 }
 cudaError_t LaunchEmpty(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream) {
   return Launch(empty_kernel, {grid, block, shared_bytes}, stream, RuleArgs{});

@@ -38,6 +38,8 @@ cudaError_t LaunchShuffles(const RuleArgs& args, cudaStream_t stream);
 cudaError_t LaunchCount(const RuleArgs& args, cudaStream_t stream);
 // out[2 i] = block, out[2 i + 1] = thread of the i-th thread of a grid (2, 2) of blocks (3, 2, 2).
 cudaError_t LaunchIndices(const RuleArgs& args, cudaStream_t stream);
+// out[0] = in[0], a barrier, out[count] = out[0].
+cudaError_t LaunchWriteAndReadBack(const RuleArgs& args, cudaStream_t stream);
 cudaError_t LaunchEmpty(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream);
 
 }  // namespace llm

@@ -1,7 +1,6 @@
-// Devices, errors, memory and launches of the emulated runtime; streams are in streams_api.cc.
+// Errors, memory and launches of the emulated runtime.
 #include <cxxabi.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -24,8 +23,6 @@ namespace {
 
 constexpr int kSharedOptinBytes = 99 * 1024;  // of sm_89 and sm_120: the least of our targets
 
-thread_local int g_device = 0;
-
 }  // namespace
 
 const char* cudaGetErrorName(cudaError_t error) {
@@ -38,6 +35,8 @@ const char* cudaGetErrorName(cudaError_t error) {
       return "cudaErrorIllegalAddress";
     case cudaErrorInvalidValue:
       return "cudaErrorInvalidValue";
+    case cudaErrorInvalidResourceHandle:
+      return "cudaErrorInvalidResourceHandle";
     default:
       return "cudaError";
   }
@@ -55,60 +54,10 @@ cudaError_t cudaPeekAtLastError() {
   return Gpu::Get().Remember(error);
 }
 
-cudaError_t cudaGetDeviceCount(int* count) {
-  LLM_ENTER_CALL();
-  *count = Gpu::Get().num_devices();
-  return *count == 0 ? Gpu::Get().Remember(cudaErrorNoDevice) : cudaSuccess;
-}
-
-cudaError_t cudaSetDevice(int device) {
-  LLM_ENTER_CALL();
-  if (device < 0 || device >= Gpu::Get().num_devices()) {
-    return Gpu::Get().Remember(cudaErrorInvalidDevice);
-  }
-  g_device = device;
-  return cudaSuccess;
-}
-
-cudaError_t cudaGetDevice(int* device) {
-  LLM_ENTER_CALL();
-  *device = g_device;
-  return cudaSuccess;
-}
-
-cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
-  LLM_ENTER_CALL();
-  if (device < 0 || device >= Gpu::Get().num_devices()) {
-    return Gpu::Get().Remember(cudaErrorInvalidDevice);
-  }
-  switch (attribute) {
-    case cudaDevAttrMultiProcessorCount:
-      *value = 4;
-      return cudaSuccess;
-    case cudaDevAttrComputeCapabilityMajor:
-      *value = Gpu::Get().capability().first;
-      return cudaSuccess;
-    case cudaDevAttrComputeCapabilityMinor:
-      *value = Gpu::Get().capability().second;
-      return cudaSuccess;
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
-      *value = kSharedOptinBytes;
-      return cudaSuccess;
-  }
-  return Gpu::Get().Remember(cudaErrorInvalidValue);
-}
-
-cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
-  LLM_ENTER_CALL();
-  const DeviceMemory& memory = DeviceMemory::Get();
-  *total_bytes = memory.limit_bytes();
-  *free_bytes = *total_bytes - std::min(*total_bytes, memory.allocated_bytes());
-  return cudaSuccess;
-}
-
 cudaError_t cudaMalloc(void** memory, size_t bytes) {
   LLM_ENTER_CALL();
-  void* allocated = bytes == 0 ? nullptr : DeviceMemory::Get().Allocate(bytes);
+  void* allocated =
+      bytes == 0 ? nullptr : DeviceMemory::Get().Allocate(bytes, Gpu::current_device());
   if (allocated == nullptr && bytes > 0) return Gpu::Get().Remember(cudaErrorMemoryAllocation);
   *memory = allocated;
   return cudaSuccess;
@@ -148,8 +97,9 @@ bool Reaches(const void* address, size_t bytes, bool on_device) {
 
 }  // namespace
 
-// From pageable memory the source is taken before the call returns, to pageable memory the call
-// waits; pinned memory is read and written when the stream comes to it.
+// Between devices too, through the host where they are no peers. From pageable memory the source is
+// taken before the call returns, to pageable memory the call waits; pinned memory is read and
+// written when the stream comes to it.
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
   LLM_ENTER_CALL();
@@ -157,8 +107,12 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   Queue* queue = gpu.Find(stream);
   if (queue == nullptr) return gpu.Remember(cudaErrorInvalidResourceHandle);
   if (bytes == 0) return cudaSuccess;
-  const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
-  const bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
+  bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
+  bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
+  if (kind == cudaMemcpyDefault) {
+    from_device = DeviceMemory::Get().IsDevice(from);
+    to_device = DeviceMemory::Get().IsDevice(to);
+  }
   if (!Reaches(from, bytes, from_device) || !Reaches(to, bytes, to_device)) {
     return gpu.Remember(cudaErrorInvalidValue);
   }
@@ -189,12 +143,20 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   return cudaSuccess;
 }
 
+// Also from and to pinned memory, it waits; between devices it need not, which nothing may rely on.
+cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+  const cudaError_t error = cudaMemcpyAsync(to, from, bytes, kind, nullptr);
+  return error == cudaSuccess ? cudaStreamSynchronize(nullptr) : error;
+}
+
 cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t stream) {
   LLM_ENTER_CALL();
   Gpu& gpu = Gpu::Get();
   Queue* queue = gpu.Find(stream);
   if (queue == nullptr) return gpu.Remember(cudaErrorInvalidResourceHandle);
-  if (!Reaches(memory, bytes, true)) return gpu.Remember(cudaErrorInvalidValue);
+  if (!Reaches(memory, bytes, true) || !DeviceMemory::Get().Reaches(queue->device, memory)) {
+    return gpu.Remember(cudaErrorInvalidValue);
+  }
   return gpu.Remember(gpu.Submit(queue, [memory, value, bytes] {
     const DeviceMemory::Window window;
     std::memset(memory, value, bytes);
@@ -223,6 +185,7 @@ cudaError_t SubmitGrid(const GridShape& shape, cudaStream_t stream, const Kernel
   Gpu& gpu = Gpu::Get();
   Queue* queue = gpu.Find(stream);
   if (queue == nullptr) return gpu.Remember(cudaErrorInvalidResourceHandle);
+  if (queue->device != Gpu::current_device()) return gpu.Remember(cudaErrorInvalidResourceHandle);
   const cudaError_t error = gpu.CheckShape(call.kernel, shape);
   if (error != cudaSuccess) return gpu.Remember(error);
   const size_t words = call.args_bytes / sizeof(std::max_align_t) + 1;

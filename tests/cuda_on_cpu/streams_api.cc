@@ -11,7 +11,8 @@ using llm::cuda_on_cpu::Queue;
 
 // A place in a stream's work: done when the stream has come so far. Never recorded means done.
 struct CUevent_st {
-  cudaStream_t stream = nullptr;
+  int device = 0;  // that it was created for
+  uint64_t stream_id = 0;
   uint64_t ticket = 0;
   std::weak_ptr<Capture> capture;  // that it was recorded in last
   bool captured = false;           // also when that has ended
@@ -32,7 +33,7 @@ cudaError_t RefuseCaptured(const CUevent_st& event) {
 }
 
 void RunUntilEvent(const CUevent_st& event) {
-  Queue* queue = Gpu::Get().Find(event.stream);
+  Queue* queue = Gpu::Get().FindById(event.stream_id);
   if (queue != nullptr) Gpu::Get().RunUntil(queue, event.ticket);
 }
 
@@ -40,7 +41,7 @@ void RunUntilEvent(const CUevent_st& event) {
 
 cudaError_t cudaDeviceSynchronize() {
   LLM_ENTER_CALL();
-  Gpu::Get().RunAll();
+  Gpu::Get().RunDevice(Gpu::current_device());
   return AfterRunning();
 }
 
@@ -93,6 +94,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned /*flags*/) {
   LLM_ENTER_CALL();
   *event = new CUevent_st;
+  (*event)->device = Gpu::current_device();
   return cudaSuccess;
 }
 
@@ -108,17 +110,18 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (queue == nullptr || event == nullptr) {
     return Gpu::Get().Remember(cudaErrorInvalidResourceHandle);
   }
+  if (queue->device != event->device) return Gpu::Get().Remember(cudaErrorInvalidResourceHandle);
   if (queue->capture != nullptr && queue->capture->invalidated) {
     return Gpu::Get().Remember(cudaErrorStreamCaptureInvalidated);
   }
-  *event = {stream, queue->submitted, queue->capture, queue->capture != nullptr};
+  *event = {event->device, queue->id, queue->submitted, queue->capture, queue->capture != nullptr};
   return cudaSuccess;
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   LLM_ENTER_CALL();
   if (event->captured) return RefuseCaptured(*event);
-  const Queue* queue = Gpu::Get().Find(event->stream);
+  const Queue* queue = Gpu::Get().FindById(event->stream_id);
   return queue == nullptr || queue->done >= event->ticket ? cudaSuccess : cudaErrorNotReady;
 }
 

@@ -1,4 +1,7 @@
 // Streams are asynchronous, events order them, memory is the device's, calls fail when told to.
+#include <set>
+
+#include "gmock/gmock.h"
 #include "kernels/cuda/cuda_status.h"
 #include "kernels/cuda/step_uploads.h"
 #include "tests/cuda_on_cpu/device_memory.h"
@@ -28,24 +31,57 @@ TEST_F(StreamsTest, NothingHappensBeforeItIsWaitedFor) {
 }
 
 TEST_F(StreamsTest, AnEventCarriesOneStreamsWorkToAnother) {
-  const DeviceFloats in(std::vector<float>(128, 1.0f));
-  const DeviceFloats sum(std::vector<float>(128, 0.0f));
-  const DeviceFloats out(std::vector<float>{0});
-  const auto launch = [&](bool wait) {
-    ASSERT_EQ(LaunchTreeSum({in.get(), sum.get(), 128}, 1, first_.get()), cudaSuccess);
-    ASSERT_EQ(cudaEventRecord(event_.get(), first_.get()), cudaSuccess);
+  const DeviceFloats in(std::vector<float>(3 * 128, 1.0f));
+  DeviceFloats sums(3);
+  const DeviceFloats out(1);
+  // What the second stream makes of the three sums of the first.
+  const auto run = [&](uint64_t seed, bool wait) {
+    gpu().Reset(seed);
+    sums.Write({0, 0, 0});
+    EXPECT_EQ(LaunchTreeSum({in.get(), sums.get(), 3 * 128}, 3, first_.get()), cudaSuccess);
+    EXPECT_EQ(cudaEventRecord(event_.get(), first_.get()), cudaSuccess);
     if (wait) {
-      ASSERT_EQ(cudaStreamWaitEvent(second_.get(), event_.get(), 0), cudaSuccess);
+      EXPECT_EQ(cudaStreamWaitEvent(second_.get(), event_.get(), 0), cudaSuccess);
     }
-    ASSERT_EQ(LaunchTreeSum({sum.get(), out.get(), 128}, 1, second_.get()), cudaSuccess);
-    ASSERT_EQ(cudaStreamSynchronize(second_.get()), cudaSuccess);
+    EXPECT_EQ(LaunchTreeSum({sums.get(), out.get(), 3}, 1, second_.get()), cudaSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(second_.get()), cudaSuccess);
+    EXPECT_EQ(cudaEventSynchronize(event_.get()), cudaSuccess);
+    return Sum(out);
   };
-  launch(false);
-  EXPECT_EQ(Sum(out), 0.0f);  // the second did not know of the first
-  ASSERT_EQ(cudaEventQuery(event_.get()), cudaErrorNotReady);
-  ASSERT_EQ(cudaEventSynchronize(event_.get()), cudaSuccess);
-  ASSERT_EQ(cudaEventQuery(event_.get()), cudaSuccess);
-  launch(true);
+  std::set<float> unordered;
+  for (uint64_t seed = 1; seed <= 400; ++seed) {
+    unordered.insert(run(seed, false));
+    EXPECT_EQ(run(seed, true), 384.0f) << seed;
+  }
+  // Before, after, and while the blocks of the first run.
+  EXPECT_THAT(unordered, testing::ElementsAre(0.0f, 128.0f, 256.0f, 384.0f));
+}
+
+TEST_F(StreamsTest, KernelsOfTwoStreamsTakeTurnsAtBarriers) {
+  const DeviceFloats values(std::vector<float>{1, 2});
+  const DeviceFloats out(3);
+  // out[0] is written by both, out[1] is what the first reads back, out[2] the second.
+  std::set<std::vector<float>> results;
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    gpu().Reset(seed);
+    ASSERT_EQ(LaunchWriteAndReadBack({values.get(), out.get(), 1}, first_.get()), cudaSuccess);
+    ASSERT_EQ(LaunchWriteAndReadBack({values.get() + 1, out.get(), 2}, second_.get()), cudaSuccess);
+    ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+    results.insert(out.Read());
+  }
+  EXPECT_THAT(results, testing::UnorderedElementsAre(
+                           std::vector<float>{1, 1, 1}, std::vector<float>{1, 1, 2},
+                           std::vector<float>{2, 1, 2}, std::vector<float>{2, 2, 2}));
+}
+
+TEST_F(StreamsTest, AnEventTellsHowFarItsStreamIs) {
+  const DeviceFloats in(std::vector<float>(128, 1.0f));
+  const DeviceFloats out(1);
+  ASSERT_EQ(LaunchTreeSum({in.get(), out.get(), 128}, 1, first_.get()), cudaSuccess);
+  ASSERT_EQ(cudaEventRecord(event_.get(), first_.get()), cudaSuccess);
+  EXPECT_EQ(cudaEventQuery(event_.get()), cudaErrorNotReady);
+  EXPECT_EQ(cudaEventSynchronize(event_.get()), cudaSuccess);
+  EXPECT_EQ(cudaEventQuery(event_.get()), cudaSuccess);
   EXPECT_EQ(Sum(out), 128.0f);
 }
 

@@ -49,5 +49,11 @@ foreach(program build/consumer_shared build/consumer_static build_c/consumer_sha
     message(FATAL_ERROR "${program} printed ${output}, another ${first}")
   endif()
   set(first "${output}")
+  # On a GPU alone: it answers there, or tells what is missing.
+  execute_process(COMMAND ${SCRATCH}/${program} ${MODEL} gpu RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE errors)
+  if(NOT result EQUAL 0 AND NOT "${result}:${errors}" MATCHES "^1:device: ")
+    message(FATAL_ERROR "${program} on a GPU ended with ${result}\n${output}\n${errors}")
+  endif()
+  message(STATUS "${program} on a GPU: ${output}${errors}")
 endforeach()
 file(REMOVE_RECURSE ${SCRATCH})

@@ -29,7 +29,7 @@ absl::StatusOr<std::unique_ptr<ModelHarness>> ModelHarness::Create(const WeightS
   WeightsOptions weights = {
       .kernels = options.kernels, .pool = harness->pool_.get(), .allocator = &harness->allocator_};
   if (options.kernels->open_device != nullptr) {
-    LLM_ASSIGN_OR_RETURN(weights.device, options.kernels->open_device());
+    LLM_ASSIGN_OR_RETURN(weights.device, options.kernels->open_device(0));
   }
   LLM_ASSIGN_OR_RETURN(harness->model_, LoadModel(source, weights));
   RunnerOptions runner_options;

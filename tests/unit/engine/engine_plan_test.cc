@@ -51,6 +51,34 @@ TEST_F(EnginePlanTest, TheDefaultKvTakesAtMostAQuarterOfFreeMemory) {
   EXPECT_GT(plan->kv_bytes, static_cast<uint64_t>(available / 8));
 }
 
+TEST_F(EnginePlanTest, OnADeviceTheDefaultKvTakesWhatIsLeft) {
+  KernelTable device = *kernels_;
+  device.open_device = [](uint32_t) -> absl::StatusOr<std::shared_ptr<Device>> {
+    return absl::UnavailableError("");
+  };
+  kernels_ = &device;
+  const auto on_device = [](const EnginePlan& plan) {
+    return plan.kv_bytes + plan.workspace_bytes;
+  };
+  const uint64_t block_bytes = 1 << 20;  // more than one has here
+  for (const uint64_t available : {uint64_t{1} << 30, uint64_t{16} << 30}) {
+    const absl::StatusOr<EnginePlan> plan = Plan(OpenOptions(), static_cast<int64_t>(available));
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    const uint64_t usable = available - std::max(uint64_t{256} << 20, available / 20);
+    EXPECT_LE(plan->kv_bytes, usable);
+    // Pinned memory is the host's.
+    EXPECT_GE(on_device(*plan) + block_bytes, usable);
+  }
+  OpenOptions options;
+  options.max_memory_bytes = 500 << 20;
+  const absl::StatusOr<EnginePlan> limited = Plan(options, int64_t{80} << 30);
+  ASSERT_TRUE(limited.ok()) << limited.status();
+  EXPECT_LE(on_device(*limited), options.max_memory_bytes);
+  EXPECT_GE(on_device(*limited) + block_bytes, options.max_memory_bytes);
+  // Less than the reserve: the fewest tokens, if they fit.
+  EXPECT_EQ(Plan(OpenOptions(), 200 << 20)->kv_tokens, 256);
+}
+
 TEST_F(EnginePlanTest, ALimitIsNeverExceeded) {
   OpenOptions options;
   options.max_memory_bytes = 100'000;

@@ -240,7 +240,7 @@ pub struct llm_model_options {
     pub requantize: u32,
     pub prune: u32,
     pub prune_fraction: f32,
-    pub reserved2: u32,
+    pub device_index: u32,
 }
 extern "C" {
     pub fn llm_model_open(

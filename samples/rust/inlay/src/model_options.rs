@@ -83,6 +83,7 @@ pub(crate) type Progress<'a> = dyn FnMut(u64, u64) -> ControlFlow<()> + 'a;
 #[derive(Default)]
 pub struct ModelOptions<'a> {
     device: u32,
+    device_index: u32,
     num_threads: u32,
     float_activations: u32,
     kernels: Option<String>,
@@ -112,6 +113,12 @@ impl<'a> ModelOptions<'a> {
     /// What computes.
     pub fn device(mut self, device: Device) -> Self {
         self.device = device as u32;
+        self
+    }
+
+    /// Which of the GPUs that the library can use, from 0 on; default: the first.
+    pub fn device_index(mut self, index: u32) -> Self {
+        self.device_index = index;
         self
     }
 
@@ -238,6 +245,7 @@ impl<'a> ModelOptions<'a> {
         let (log, log_user_data) = log_fields(self.log.as_ref());
         let mut fields = sys::llm_model_options {
             device: self.device,
+            device_index: self.device_index,
             num_threads: self.num_threads,
             float_activations: self.float_activations,
             max_memory_bytes: self.max_memory_bytes,
