@@ -30,10 +30,11 @@ CudaGraph::~CudaGraph() {
 }
 
 absl::Status CudaGraph::Begin(const CudaStream& stream) {
-  LLM_RETURN_IF_CUDA_ERROR("begin of a graph",
-                           cudaStreamBeginCapture(stream.stream, cudaStreamCaptureModeThreadLocal));
-  stream.uploads->BeginRecording();
-  return absl::OkStatus();
+  stream.uploads->BeginRecording();  // which may throw, before the stream does
+  const absl::Status begun = CudaStatus(
+      "begin of a graph", cudaStreamBeginCapture(stream.stream, cudaStreamCaptureModeThreadLocal));
+  if (!begun.ok()) stream.uploads->EndRecording();
+  return begun;
 }
 
 absl::StatusOr<std::unique_ptr<DeviceGraph>> CudaGraph::End(int device, const CudaStream& stream) {

@@ -60,8 +60,10 @@ absl::Status StepUploads::CopyRange(size_t begin, size_t end, cudaStream_t strea
 }
 
 void StepUploads::BeginRecording() {
-  recording_.emplace();
-  recording_->begin = used_bytes_;
+  Recording recording;
+  recording.copies.reserve(kFewCopies);
+  recording.begin = used_bytes_;
+  recording_ = std::move(recording);
   copies_.swap(recording_->copies);  // a graph does not lean on what this step alone copied
 }
 

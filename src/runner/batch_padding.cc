@@ -1,6 +1,7 @@
 // Rows for nobody: their key is one that is stored, so that what they compute is finite.
 #include <algorithm>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/kv_layout.h"
 #include "src/base/math.h"
@@ -55,9 +56,10 @@ absl::Status BatchBuilder::WithLongestContexts(const Batch& batch,
     }
   }
   std::fill_n(context_lens_, num_rows, static_cast<int32_t>(longest));
-  const absl::Status status = work();
-  std::copy(saved_contexts_.begin(), saved_contexts_.end(), context_lens_);
-  return status;
+  const absl::Cleanup restore = [this] {
+    std::copy(saved_contexts_.begin(), saved_contexts_.end(), context_lens_);
+  };
+  return work();
 }
 
 }  // namespace llm

@@ -27,7 +27,8 @@ struct GraphBucket {
 };
 
 // Of a step in which every chunk is one token with logits and nothing else; else none. Up to 8 rows
-// buckets are powers of two, above four an octave, so that at most a quarter of the rows is added;
+// buckets are powers of two, above multiples of 8 and four an octave: from 32 rows on at most a
+// quarter of them is added;
 // contexts double from a split of attention's on. Rows that turn by different frequencies
 // (longrope) have launches of their own and no bucket.
 std::optional<GraphBucket> BucketOf(const StepPlan& plan, const GraphShape& shape);

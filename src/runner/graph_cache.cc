@@ -2,6 +2,7 @@
 #include "src/runner/graph_cache.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 namespace llm {
@@ -31,7 +32,12 @@ GraphCache::Entry* GraphCache::Find(const GraphBucket& bucket, bool* is_new) {
 
 std::unique_ptr<DeviceGraph> GraphCache::Record(absl::FunctionRef<absl::Status()> launch_largest) {
   if (!stream_->BeginCapture().ok()) return nullptr;
-  const absl::Status status = launch_largest();
+  absl::Status status;
+  try {
+    status = launch_largest();
+  } catch (const std::bad_alloc&) {
+    status = absl::ResourceExhaustedError("");  // the stream must not go on recording
+  }
   absl::StatusOr<std::unique_ptr<DeviceGraph>> graph = stream_->EndCapture();
   if (!status.ok() || !graph.ok()) return nullptr;
   ++counters_.captures_total;

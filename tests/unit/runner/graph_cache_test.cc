@@ -1,6 +1,7 @@
 // When a step is launched, recorded, replayed, and what is done where that fails.
 #include "src/runner/graph_cache.h"
 
+#include <new>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,7 @@ class GraphCacheTest : public testing::Test {
         },
         [&] {
           calls_.push_back("launch_largest");
+          if (throws_) throw std::bad_alloc();
           return recorded_;
         });
     EXPECT_TRUE(status.ok()) << status;
@@ -75,6 +77,7 @@ class GraphCacheTest : public testing::Test {
   std::vector<std::string> calls_;
   FakeStream stream_{&calls_};
   absl::Status recorded_;
+  bool throws_ = false;
   GraphCache cache_{shape_, &stream_};
 };
 
@@ -115,6 +118,13 @@ TEST_F(GraphCacheTest, ARecordingInWhichAnOpFailsIsEndedAndThrownAway) {
   recorded_ = absl::InternalError("told to");
   EXPECT_THAT(Run(1), ElementsAre("begin", "launch_largest", "end", "launch"));
   EXPECT_EQ(cache_.counters().captures_total, 0u);
+}
+
+TEST_F(GraphCacheTest, ARecordingWithoutMemoryIsEndedTooAndCostsNoStep) {
+  Run(1);
+  throws_ = true;
+  EXPECT_THAT(Run(1), ElementsAre("begin", "launch_largest", "end", "launch"));
+  EXPECT_THAT(Run(1), ElementsAre("launch"));
 }
 
 TEST_F(GraphCacheTest, AGraphThatCannotBeLaunchedIsGivenUp) {
