@@ -25,7 +25,8 @@ struct OpenFlags {
   bool operator==(const OpenFlags&) const = default;
 };
 
-// --model, --threads, --kernels, --device-index, --float-activations, --map-pack, and those of AddWeightFlags.
+// --model, --threads, --kernels, --device-index, --float-activations, --map-pack, and those of
+// AddWeightFlags.
 void AddModelFlags(OpenFlags* flags, FlagTable* table);
 // --kv-dtype, --block-size, --max-step-tokens, --token-gap-ms, --no-batch-invariant.
 void AddEngineFlags(OpenFlags* flags, FlagTable* table);

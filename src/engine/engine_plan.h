@@ -23,8 +23,8 @@ struct EnginePlan {
 
 // `available_bytes`: memory that the process can still get, of the device where the kernels have
 // one. The default KV size is at most a quarter of the host's, or all that is left of a device's,
-// within max_memory_bytes, but a twentieth (at least 256 MiB). RESOURCE_EXHAUSTED, with the numbers, where
-// the limit, or the device's memory, is too small.
+// within max_memory_bytes, but a twentieth (at least 256 MiB). RESOURCE_EXHAUSTED, with the
+// numbers, where the limit, or the device's memory, is too small.
 absl::StatusOr<EnginePlan> PlanEngine(const ModelConfig& config, const KernelTable& kernels,
                                       bool float_activations, const OpenOptions& options,
                                       int64_t available_bytes);

@@ -30,7 +30,7 @@ enum class DeviceChoice : int32_t { kDefault, kCpu, kCuda };
 struct ModelOptions {
   DeviceChoice device = DeviceChoice::kDefault;
   uint32_t device_index = 0;  // of the GPUs that can be used
-  int num_threads = 0;  // for loading; 0: the cores that this process may use
+  int num_threads = 0;        // for loading; 0: the cores that this process may use
   bool float_activations = false;
   std::string kernels;            // empty: the fastest that the device runs
   uint64_t max_memory_bytes = 0;  // 0: no limit
