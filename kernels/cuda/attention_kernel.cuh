@@ -44,59 +44,41 @@ struct AttentionShared {
   static __device__ __forceinline__ AttentionShared View(int head_dim) {
     std::byte* memory = DynamicShared<std::byte>();
     float* slices = reinterpret_cast<float*>(memory + kRingBytes);
-    float* scales = slices + kSliceFloats;
+    AttentionRow* where = reinterpret_cast<AttentionRow*>(slices + kSliceFloats);
+    float* scales = reinterpret_cast<float*>(where + Shape::kRows);
     return {memory,
             slices,
-            {reinterpret_cast<uint16_t*>(scales + Shape::kRows), scales, Shape::kRows,
+            {reinterpret_cast<uint16_t*>(scales + Shape::kRows), scales, where, Shape::kRows,
              QueryStride(head_dim)}};
   }
   static size_t Bytes(int head_dim) {
     return static_cast<size_t>(kRingBytes) + (kSliceFloats + Shape::kRows) * sizeof(float) +
+           Shape::kRows * sizeof(AttentionRow) +
            static_cast<size_t>(kMetParts<kType> * Shape::kRows * QueryStride(head_dim)) *
                sizeof(uint16_t);
   }
 };
 
-// A warp's rows, of which lane 4 g + t has g and g + 8.
-struct WarpRows {
-  int first;  // in the block
-  int slice;
-  AttentionRow rows[2];  // token -1: none
-};
-
-template <typename Shape>
-__device__ __forceinline__ WarpRows FindWarpRows(const AttentionArgs& args,
-                                                 const AttentionRows& rows) {
-  WarpRows warp;
-  warp.first = WarpIndex() / Shape::kSlices * 16;
-  warp.slice = WarpIndex() % Shape::kSlices;
-#pragma unroll
-  for (int r = 0; r < 2; ++r) {
-    const int row = warp.first + Lane() / 4 + 8 * r;
-    warp.rows[r] = row < rows.count ? FindRow(args, rows, row) : AttentionRow{-1, 0, 0, 0};
-  }
-  return warp;
-}
-
 // Ends a split: what the state has of it goes to its part, or to the output.
 template <int kSlices, int kGroups>
-__device__ __forceinline__ void FinishSplit(const AttentionArgs& args, const WarpRows& warp,
-                                            int split, PartSums (&totals)[2],
+__device__ __forceinline__ void FinishSplit(const AttentionArgs& args,
+                                            const AttentionQueries& queries, int first_row,
+                                            int slice, int split, PartSums (&totals)[2],
                                             AttentionState<kGroups>* state) {
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     float sum = state->sum[r];
     sum += __shfl_xor_sync(kAllLanes, sum, 1);
     sum += __shfl_xor_sync(kAllLanes, sum, 2);
-    const AttentionRow& row = warp.rows[r];
+    const AttentionRow row = queries.where[first_row + 8 * r];
     const bool seen = row.token >= 0 && row.first_key < (split + 1) * kSplitKeys &&
                       row.end_key > split * kSplitKeys;
     if (!seen) continue;
     const PartSums part = {state->max[r], sum};
     if (args.partials != nullptr) {
-      StorePart<kSlices>(args, row, split, warp.slice, r, part, *state);
+      StorePart<kSlices>(args, row, split, slice, r, part, *state);
     } else {
-      MergeIntoOutput<kSlices>(args, row, split, warp.slice, r, part, &totals[r], *state);
+      MergeIntoOutput<kSlices>(args, row, split, slice, r, part, &totals[r], *state);
     }
   }
   ClearState(state);
@@ -123,23 +105,18 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
       shared.ring, {first_strip, false, 0}, rows.end_key, 0, 0};
   ring.Start(args.kv, rows);
   LoadQueries<kType, Shape::kWarps>(args, rows, shared.queries);
-  const WarpRows warp = FindWarpRows<Shape>(args, rows);
   __syncthreads();  // the queries are there
+  const int first_row = WarpIndex() / kSlices * 16;
+  const int slice = WarpIndex() % kSlices;
+  const int lane_row = first_row + Lane() / 4;
+  const AttentionQueries& queries = shared.queries;
   AttentionState<Shape::kGroups> state;
   PartSums totals[2] = {};
   ClearState(&state);
-  int begin = rows.end_key;  // keys that the warp's rows see
-  int end = 0;
-#pragma unroll
-  for (int r = 0; r < 2; ++r) {
-    state.first_key[r] = warp.rows[r].first_key;
-    state.end_key[r] = warp.rows[r].end_key;
-    state.score_scale[r] = shared.queries.scales[warp.first + Lane() / 4 + 8 * r];
-    if (warp.rows[r].token >= 0) begin = min(begin, state.first_key[r]);
-    end = max(end, state.end_key[r]);
-  }
-  begin = -WarpMax(-begin);
-  end = WarpMax(end);
+  // Keys that the warp's rows see; rows that are there come first.
+  const int last_row = min(first_row + 15, rows.count - 1);
+  const int begin = first_row <= last_row ? queries.where[first_row].first_key : rows.end_key;
+  const int end = first_row <= last_row ? queries.where[last_row].end_key : 0;
 #pragma unroll 1
   for (int key = first_strip; key < rows.end_key; key += kStripKeys) {
     const bool seen = key + kStripKeys > begin && key < end;  // one answer a warp
@@ -148,26 +125,26 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
     for (int dim = 0; dim < args.kv.head_dim; dim += kSlabDims) {
       const std::byte* slab = ring.Next(args.kv, rows);
       if (!seen) continue;
-      AddKeys<kType, kSlices>(args.kv, shared.queries, warp.first, warp.slice, slab, dim, scores);
+      AddKeys<kType, kSlices>(args.kv, queries, first_row, slice, slab, dim, scores);
       if (dim + kSlabDims >= args.kv.head_dim) ScaleScores<kType>(args.kv, slab, scores);
     }
     StripWeights strip;
     uint32_t a[2][kMetParts<kType>][4];
     float down[2];
     if constexpr (kSlices > 1) {
-      SumSlices<kSlices>(warp.slice, shared.slices + warp.first * kSlices * kWarp, scores);
+      SumSlices<kSlices>(slice, shared.slices + first_row * kSlices * kWarp, scores);
     }
-    if (seen) strip = Weigh(args, key, scores, &state);
+    if (seen) strip = Weigh(args, queries, lane_row, key, scores, &state);
 #pragma unroll
     for (int i = 0; i < Shape::kSlabs; ++i) {
       if (i * kSlabDims >= args.kv.head_dim) break;
       const std::byte* slab = ring.Next(args.kv, rows);
       if (!seen) continue;
-      AddValues<kType, kSlices>(args.kv, strip, warp.slice, slab, i, a, down, &state);
+      AddValues<kType, kSlices>(args.kv, strip, slice, slab, i, a, down, &state);
     }
     const int next = key + kStripKeys;
     if (next % kSplitKeys == 0 || next >= rows.end_key) {
-      FinishSplit<kSlices>(args, warp, key / kSplitKeys, totals, &state);
+      FinishSplit<kSlices>(args, queries, lane_row, slice, key / kSplitKeys, totals, &state);
     }
   }
 }

@@ -11,7 +11,8 @@ namespace llm {
 // in all the banks.
 struct AttentionQueries {
   uint16_t* parts;
-  float* scales;  // [rows]: what scores of the row are to be multiplied by
+  float* scales;        // [rows]: what scores of the row are to be multiplied by
+  AttentionRow* where;  // [rows]: kept here, since registers are few
   int rows;
   int stride;
 
@@ -44,8 +45,9 @@ __device__ __forceinline__ void LoadQueries(const AttentionArgs& args, const Att
 #pragma unroll 1
   for (int row = WarpIndex(); row < queries.rows; row += kWarps) {
     const float* q = nullptr;
+    AttentionRow at = {-1, 0, 0, 0};
     if (row < rows.count) {
-      const AttentionRow at = FindRow(args, rows, row);
+      at = FindRow(args, rows, row);
       q = args.q + int64_t{at.token} * args.q_stride + int64_t{at.head} * kv.head_dim;
     }
     Normalizer by = {1, 1};
@@ -58,6 +60,7 @@ __device__ __forceinline__ void LoadQueries(const AttentionArgs& args, const Att
     }
     StoreQuery<kType>(kv, q, row, by.up, queries);
     if (Lane() == 0) {
+      queries.where[row] = at;
       queries.scales[row] = by.down * kElementUnit<kType> * constant * args.scale;
     }
   }

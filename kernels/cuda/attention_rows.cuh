@@ -20,8 +20,8 @@ struct AttentionRows {
   int end_key;
 };
 
-struct AttentionRow {
-  int token;
+struct __align__(16) AttentionRow {
+  int token;  // -1: none, and no keys
   int head;
   int first_key;  // the row sees [first_key, end_key)
   int end_key;

@@ -14,9 +14,6 @@ __device__ __forceinline__ float MinusInfinity() { return __uint_as_float(0xff80
 // correction is 1, and what is added is -0.
 template <int kGroups>
 struct AttentionState {
-  int first_key[2];
-  int end_key[2];
-  float score_scale[2];
   float max[2];
   float sum[2];  // of the lane's keys
   float values[kGroups][4][4];
@@ -48,8 +45,10 @@ struct StripWeights {
   bool edge;            // some of the warp's rows do not see all keys
 };
 
+// `row`: the lane's first one in `queries`.
 template <int kGroups>
-__device__ __forceinline__ StripWeights Weigh(const AttentionArgs& args, int key,
+__device__ __forceinline__ StripWeights Weigh(const AttentionArgs& args,
+                                              const AttentionQueries& queries, int row, int key,
                                               const float (&scores)[4][4],
                                               AttentionState<kGroups>* state) {
   StripWeights strip;
@@ -57,14 +56,16 @@ __device__ __forceinline__ StripWeights Weigh(const AttentionArgs& args, int key
   bool whole = true;
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
+    const AttentionRow where = queries.where[row + 8 * r];
+    const float score_scale = queries.scales[row + 8 * r];
     float s[8];
     float max = state->max[r];
     strip.visible[r] = 0;
 #pragma unroll
     for (int m = 0; m < 8; ++m) {
-      s[m] = scores[m % 4][2 * r + m / 4] * state->score_scale[r];
+      s[m] = scores[m % 4][2 * r + m / 4] * score_scale;
       if (args.soft_cap > 0) s[m] = args.soft_cap * tanhf(s[m] / args.soft_cap);
-      const bool visible = first + m >= state->first_key[r] && first + m < state->end_key[r];
+      const bool visible = first + m >= where.first_key && first + m < where.end_key;
       if (!visible) continue;
       strip.visible[r] |= 1u << m;
       max = fmaxf(max, s[m]);
@@ -81,10 +82,9 @@ __device__ __forceinline__ StripWeights Weigh(const AttentionArgs& args, int key
     state->sum[r] = fmaf(state->sum[r], correction, sum);
     state->max[r] = max;
     strip.corrections[r] = correction;
-    const bool seen = key + kStripKeys > state->first_key[r] && key < state->end_key[r];
+    const bool seen = key + kStripKeys > where.first_key && key < where.end_key;
     strip.down[r] = seen ? 1.0f : -1.0f;
-    // Rows that are not there have no keys at all.
-    if (strip.visible[r] != 0xff && state->end_key[r] > 0) whole = false;
+    if (strip.visible[r] != 0xff && where.token >= 0) whole = false;
   }
   strip.edge = __any_sync(kAllLanes, !whole) != 0;
   return strip;

@@ -31,13 +31,6 @@ __device__ __forceinline__ float WarpMax(float x) {
   return x;
 }
 
-__device__ __forceinline__ int WarpMax(int x) {
-  for (int offset = kWarp / 2; offset > 0; offset /= 2) {
-    x = max(x, __shfl_xor_sync(kAllLanes, x, offset));
-  }
-  return x;
-}
-
 // Of one value a thread; every thread has the result. `scratch` holds a float for each warp and may
 // be used again after the next barrier.
 template <int kWarps>

@@ -70,10 +70,23 @@ TEST_P(AttentionRowsOnCudaTest, ARowHasItsBitsInEveryTileChunkAndBatch) {
     for (const int end : {kEnd, 520, 513, 512}) {
       expect_rows(data.Run(CudaOnCpuKernels(), {{0, 1, end}}), 0, 1, end);
     }
-    const ActivationMemory chunks =
-        data.Run(CudaOnCpuKernels(), {{1, 7, 33}, {0, 18, 520}, {1, 1, 20}, {0, 26, kEnd}});
+    const ActivationMemory chunks = data.Run(
+        CudaOnCpuKernels(), {{1, 7, 33}, {0, 18, 520}, {1, 0, 33}, {1, 1, 20}, {0, 26, kEnd}});
     expect_rows(chunks, 7, 18, 520);
     expect_rows(chunks, 26, 26, kEnd);
+  }
+}
+
+// Weighted means of 700 values stay below 1, where f32 rounds by half an epsilon: a few such
+// roundings are what is left. A part that is lost shows as 2^-12 or more.
+TEST_P(AttentionRowsOnCudaTest, SplitQueriesAndWeightsLoseNoMoreThanF32Does) {
+  constexpr int kKeys = 700;
+  for (const int head_dim : {64, 576}) {
+    AttentionData data(
+        {.dtype = GetParam(), .num_heads = 4, .num_kv_heads = 1, .head_dim = head_dim}, {kKeys});
+    const ActivationMemory actual = data.Run(CudaOnCpuKernels(), {{0, 20, kKeys}});
+    const ActivationMemory expected = data.Run(ReferenceKernels(), {{0, 20, kKeys}});
+    ExpectNear(actual.values, expected.values, 8 * kFloatEpsilon);
   }
 }
 INSTANTIATE_TEST_SUITE_P(DTypes, AttentionRowsOnCudaTest,

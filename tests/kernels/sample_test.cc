@@ -128,8 +128,8 @@ TEST_P(SampleTest, SaysWhyNothingIsDrawn) {
                 {.id = 1, .bias = -kInfinity},
                 {.id = 1, .bias = 1e38f, .repetition = 0.01f}};
   rows.draws = {{.row = 0, .edits_end = 2, .temperature = 1},
-                {.row = 1, .temperature = 1},
-                {.row = 2, .temperature = 1}};
+                {.row = 1, .edits_begin = 2, .edits_end = 2, .temperature = 1},
+                {.row = 2, .edits_begin = 2, .edits_end = 2, .temperature = 1}};
   const Aligned<float> before = rows.logits;
   ASSERT_TRUE(kernels().sample(rows.Params(), {}).ok());
   EXPECT_EQ(rows.drawn[0].id, kNothingToDraw);
@@ -244,7 +244,8 @@ TEST_P(SampleTest, RefusesWrongArguments) {
     return absl::IsInvalidArgument(kernels().sample(rows.Params(), {}));
   };
   rows.edits = {{.id = 1}};
-  EXPECT_FALSE(refuses({{.row = 0, .edits_end = 1}, {.row = 1}}));
+  EXPECT_FALSE(refuses({{.row = 0, .edits_end = 1}, {.row = 1, .edits_begin = 1, .edits_end = 1}}));
+  EXPECT_TRUE(refuses({{.row = 0, .edits_end = 1}, {.row = 1, .edits_end = 1}}));
   EXPECT_TRUE(refuses({{.row = 1}, {.row = 1}}));
   EXPECT_TRUE(refuses({{.row = 2}}));
   EXPECT_TRUE(refuses({{.edits_end = 2}}));
