@@ -11,7 +11,8 @@ namespace {
 // Evenly spread over [0, 1) for consecutive arrivals: multiples of the golden ratio (Weyl, 1916).
 double RankOf(const Sequence& sequence) {
   constexpr double kGoldenRatio = 0.6180339887498949;
-  const double multiple = static_cast<double>(sequence.arrival_index % (1 << 20)) * kGoldenRatio;
+  const double multiple =
+      static_cast<double>((sequence.arrival_index - 1) % (1 << 20)) * kGoldenRatio;
   return multiple - static_cast<double>(static_cast<int64_t>(multiple));
 }
 

@@ -71,7 +71,7 @@ TEST_F(FairShareTest, PromptsGetAheadInStepsThatHaveNoRoomForAllDecodes) {
   for (int i = 0; i < 12; ++i) Add(2, 1000 * i);
   Step(64);
   Sequence* document = Add(100, 50'000);
-  for (int i = 0; i < 13; ++i) Step(12);
+  for (int i = 0; i < 17; ++i) Step(12);  // of six tokens each
   EXPECT_EQ(document->num_generated_tokens(), 1);
 }
 
