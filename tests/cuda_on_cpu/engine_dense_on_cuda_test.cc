@@ -55,16 +55,9 @@ class EngineDenseOnCudaTest : public EngineOnCudaTest {
     EXPECT_EQ(answers_[id].num_finished, 1);
   }
   uint64_t PlannedWorkspace(uint32_t batch_invariant) const {
-    const std::string path = PathOf("llama_h64-BF16");
-    llm_model_source source;
-    llm_model_source_init(&source);
-    source.kind = LLM_SOURCE_PATH;
-    source.path = {path.data(), path.size()};
-    const llm_model_options model_options = ModelOptions();
-    const llm_engine_options engine_options = Options(batch_invariant);
     llm_memory_plan plan;
-    llm_memory_plan_init(&plan);
-    EXPECT_EQ(llm_plan(&source, &model_options, &engine_options, &plan), LLM_OK)
+    EXPECT_EQ(TryPlan(PathOf("llama_h64-BF16"), ModelOptions(), Options(batch_invariant), &plan),
+              LLM_OK)
         << llm_last_error();
     return plan.workspace_bytes;
   }

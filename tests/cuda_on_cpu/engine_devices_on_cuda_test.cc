@@ -105,22 +105,16 @@ TEST_F(EngineDevicesTest, AnIndexWithoutAGpuIsRefusedByName) {
 // The plan looks at the device that the model would go to.
 TEST_F(EngineDevicesTest, APlanIsOfTheDeviceThatIsNamed) {
   const std::string path = PathOf(kModel);
-  llm_model_source source;
-  llm_model_source_init(&source);
-  source.kind = LLM_SOURCE_PATH;
-  source.path = {path.data(), path.size()};
-  const llm_engine_options engine_options = EngineOptions();
   llm_memory_plan plan;
-  llm_memory_plan_init(&plan);
   llm_model_options options = OptionsOf(1);
-  ASSERT_EQ(llm_plan(&source, &options, &engine_options, &plan), LLM_OK) << llm_last_error();
+  ASSERT_EQ(TryPlan(path, options, EngineOptions(), &plan), LLM_OK) << llm_last_error();
   // Room for one engine, which device 1 has.
   OpenOn(1);
   memory().set_limit_bytes(plan.weights_bytes + plan.kv_bytes + plan.workspace_bytes);
-  EXPECT_EQ(llm_plan(&source, &options, &engine_options, &plan), LLM_RESOURCE_EXHAUSTED);
+  EXPECT_EQ(TryPlan(path, options, EngineOptions(), &plan), LLM_RESOURCE_EXHAUSTED);
   EXPECT_THAT(llm_last_error(), HasSubstr("bytes are free"));
   options.device_index = 0;
-  EXPECT_EQ(llm_plan(&source, &options, &engine_options, &plan), LLM_OK) << llm_last_error();
+  EXPECT_EQ(TryPlan(path, options, EngineOptions(), &plan), LLM_OK) << llm_last_error();
 }
 
 // By default keys and values take what the weights and the workspace leave.
@@ -129,16 +123,11 @@ TEST_F(EngineDevicesTest, TheDefaultKvTakesWhatIsLeftAsThePlanSays) {
   const size_t reserve = size_t{256} << 20;
   memory().set_limit_bytes(limit);
   const std::string path = PathOf(kModel);
-  llm_model_source source;
-  llm_model_source_init(&source);
-  source.kind = LLM_SOURCE_PATH;
-  source.path = {path.data(), path.size()};
   const llm_model_options model_options = ModelOptions();
   llm_engine_options engine_options = EngineOptions();
   engine_options.kv_tokens = 0;
   llm_memory_plan plan;
-  llm_memory_plan_init(&plan);
-  ASSERT_EQ(llm_plan(&source, &model_options, &engine_options, &plan), LLM_OK) << llm_last_error();
+  ASSERT_EQ(TryPlan(path, model_options, engine_options, &plan), LLM_OK) << llm_last_error();
   ASSERT_EQ(TryOpen(path, model_options), LLM_OK) << llm_last_error();
   ASSERT_EQ(TryOpenEngine(engine_options), LLM_OK) << llm_last_error();
   const size_t taken = memory().allocated_bytes(0);

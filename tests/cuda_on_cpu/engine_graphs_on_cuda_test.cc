@@ -101,16 +101,9 @@ TEST_F(EngineGraphsOnCudaTest, AGraphIsOneCallInThePlaceOfMany) {
 
 // What graphs take is kept for them from the start.
 TEST_F(EngineGraphsOnCudaTest, GraphsStayWithinThePlan) {
-  const std::string path = PathOf("llama_h64-F32");
-  llm_model_source source;
-  llm_model_source_init(&source);
-  source.kind = LLM_SOURCE_PATH;
-  source.path = {path.data(), path.size()};
-  const llm_model_options model_options = ModelOptions();
-  const llm_engine_options engine_options = EngineOptions();
   llm_memory_plan plan;
-  llm_memory_plan_init(&plan);
-  ASSERT_EQ(llm_plan(&source, &model_options, &engine_options, &plan), LLM_OK) << llm_last_error();
+  ASSERT_EQ(TryPlan(PathOf("llama_h64-F32"), ModelOptions(), EngineOptions(), &plan), LLM_OK)
+      << llm_last_error();
   Open("llama_h64-F32");
   const size_t opened = memory().allocated_bytes();
   for (const int count : {1, 2, 4, 1}) {  // each bucket of rows, twice and more

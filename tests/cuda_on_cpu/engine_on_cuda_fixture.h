@@ -57,6 +57,15 @@ class EngineOnCudaTest : public GpuTest {
     return options;
   }
 
+  static llm_status TryPlan(const std::string& path, const llm_model_options& options,
+                            const llm_engine_options& engine_options, llm_memory_plan* plan) {
+    llm_model_source source;
+    llm_model_source_init(&source);
+    source.kind = LLM_SOURCE_PATH;
+    source.path = {path.data(), path.size()};
+    llm_memory_plan_init(plan);
+    return llm_plan(&source, &options, &engine_options, plan);
+  }
   llm_status TryOpen(const std::string& path, const llm_model_options& options) {
     return llm_model_open(path.data(), path.size(), &options, &model_);
   }

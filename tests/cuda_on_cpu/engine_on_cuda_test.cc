@@ -93,16 +93,9 @@ TEST_F(EngineOnCudaTest, RefusesKernelsOfAnotherDevice) {
 }
 
 TEST_F(EngineOnCudaTest, TakesTheMemoryThatThePlanSays) {
-  const std::string path = PathOf("llama_h64-Q4_1");
-  llm_model_source source;
-  llm_model_source_init(&source);
-  source.kind = LLM_SOURCE_PATH;
-  source.path = {path.data(), path.size()};
-  const llm_model_options model_options = ModelOptions();
-  const llm_engine_options engine_options = EngineOptions();
   llm_memory_plan plan;
-  llm_memory_plan_init(&plan);
-  ASSERT_EQ(llm_plan(&source, &model_options, &engine_options, &plan), LLM_OK) << llm_last_error();
+  ASSERT_EQ(TryPlan(PathOf("llama_h64-Q4_1"), ModelOptions(), EngineOptions(), &plan), LLM_OK)
+      << llm_last_error();
   EXPECT_EQ(memory().allocated_bytes() + memory().pinned_bytes(), 0u);
   Open("llama_h64-Q4_1");
   // Graphs are made later, in what is kept for them.
