@@ -88,6 +88,9 @@ absl::StatusOr<std::unique_ptr<DeviceStream>> CudaDeviceStream::Create(
   LLM_RETURN_IF_ERROR(scope.status());
   std::unique_ptr<CudaDeviceStream> stream(new CudaDeviceStream(index));
   LLM_ASSIGN_OR_RETURN(stream->stream_, ::llm::CreateStream());
+  for (EventOwner& mark : stream->marks_) {
+    LLM_ASSIGN_OR_RETURN(mark, CreateEvent());
+  }
   LLM_ASSIGN_OR_RETURN(stream->uploads_, StepUploads::Create(uploads));
   return stream;
 }
@@ -97,6 +100,7 @@ CudaDeviceStream::~CudaDeviceStream() {
   // Memory that its work uses goes back next.
   if (stream_.get() != nullptr) (void)cudaStreamSynchronize(stream_.get());
   stream_.Reset();
+  for (EventOwner& mark : marks_) mark.Reset();
   uploads_.reset();
   dense_.reset();
 }
@@ -108,10 +112,10 @@ absl::Status CudaDeviceStream::UseLibrary(std::byte* memory, size_t bytes) {
   return absl::OkStatus();
 }
 
-absl::Status CudaDeviceStream::Begin() {
+absl::Status CudaDeviceStream::Begin(bool ahead) {
   const ScopedCudaDevice scope(index_);
   LLM_RETURN_IF_ERROR(scope.status());
-  return uploads_->Begin();
+  return uploads_->Begin(ahead);
 }
 
 absl::Status CudaDeviceStream::Copy(const char* what, void* to, const void* from, size_t bytes,
@@ -143,6 +147,18 @@ absl::Status CudaDeviceStream::Wait() {
   const ScopedCudaDevice scope(index_);
   LLM_RETURN_IF_ERROR(scope.status());
   return CudaStatus("wait for the device", cudaStreamSynchronize(stream_.get()));
+}
+
+absl::Status CudaDeviceStream::Mark(int mark) {
+  const ScopedCudaDevice scope(index_);
+  LLM_RETURN_IF_ERROR(scope.status());
+  return CudaStatus("mark", cudaEventRecord(marks_[mark].get(), stream_.get()));
+}
+
+absl::Status CudaDeviceStream::WaitFor(int mark) {
+  const ScopedCudaDevice scope(index_);
+  LLM_RETURN_IF_ERROR(scope.status());
+  return CudaStatus("wait for the device", cudaEventSynchronize(marks_[mark].get()));
 }
 
 absl::Status CudaDeviceStream::BeginCapture() {

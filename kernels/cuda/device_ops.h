@@ -9,6 +9,7 @@
 
 #include "kernels/activations.h"
 #include "kernels/kv_layout.h"
+#include "kernels/pending_tokens.h"
 #include "kernels/row_draw.h"
 #include "src/tensor/dtype.h"
 
@@ -38,6 +39,8 @@ struct EmbedArgs {
   const std::byte* table;  // [vocab_size, cols]
   DType dtype;             // kF32, kF16 or kBF16
   const int32_t* token_ids;
+  PendingTokens pending;
+  int64_t table_rows;
   int64_t num_tokens;
   int64_t cols;
   float scale;

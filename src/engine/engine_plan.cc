@@ -126,6 +126,7 @@ absl::StatusOr<EnginePlan> PlanEngine(const ModelConfig& config, const KernelTab
   runner.kv_dtype = options.kv_dtype;
   runner.float_activations = float_activations;
   runner.graphs = options.graphs;
+  runner.run_ahead = options.run_ahead;
   runner.batch_invariant = options.batch_invariant || kernels.dense_workspace_bytes == nullptr;
   runner.block_size = options.block_size != 0 ? static_cast<int>(options.block_size) : 16;
   runner.max_sequences =

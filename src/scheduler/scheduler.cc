@@ -176,11 +176,13 @@ void SchedulerImpl::FillPlan(Step* step) {
   step->plan.undo.reserve(most);
   step->plan.preempted.reserve(running_.size());  // a victim without blocks must be told
   ScheduleDecodes(step);
-  SchedulePrefills(step);
+  const bool decodes_only = step->limit.decodes_only;
+  if (!decodes_only) SchedulePrefills(step);
   blocked_by_room_ = step->preempted;
   // What a victim has just given back belongs to those that needed it; the victim itself would come
   // straight back.
-  if (!step->preempted) AdmitWaiting(step);
+  if (!step->preempted && !decodes_only) AdmitWaiting(step);
+  if (step->limit.look_ahead && MayLookAhead(*step)) LookAhead(step);
   pinned_copies_ = step->plan.block_copies;
 }
 

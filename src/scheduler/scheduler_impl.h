@@ -143,6 +143,11 @@ class SchedulerImpl : public Scheduler {
   void RecordUndo(Sequence* sequence, bool admitted, StepPlan* plan) const;
   void AddChunk(Sequence* sequence, int32_t length, Step* step);
 
+  // look_ahead.cc
+  bool MayLookAhead(const Step& step) const;
+  void LookAhead(Step* step);
+  void CoverTokens(Sequence* sequence, int32_t num_tokens);
+
   // growth.cc
   int32_t ExpectedTokens(const Sequence& sequence, int32_t num_generated) const;
   double VarianceOf(const Sequence& sequence) const;
