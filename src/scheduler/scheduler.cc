@@ -166,6 +166,7 @@ StepPlan SchedulerImpl::Plan(const StepLimit& limit, int64_t now_ns) {
   step.plan.work = windows_.Step(step.plan);
   plan_outstanding_ = !step.plan.chunks.empty();
   planned_at_ns_ = now_ns;
+  looked_ahead_ = step.plan.looks_ahead;
   return std::move(step.plan);
 }
 

@@ -198,6 +198,7 @@ class SchedulerImpl : public Scheduler {
   std::vector<Sequence*> prefills_;  // scratch
   bool plan_outstanding_ = false;
   int64_t planned_at_ns_ = 0;     // the last plan
+  bool looked_ahead_ = false;     // likewise
   bool blocked_by_room_ = false;  // the last plan left one waiting for want of blocks
   std::vector<BlockCopy>
       pinned_copies_;  // of the outstanding plan: their sources hold one reference each

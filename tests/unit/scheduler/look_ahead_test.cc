@@ -96,6 +96,21 @@ TEST_F(LookAheadTest, AnUnfinishedPromptIsNotLookedPast) {
   EXPECT_FALSE(Plan({.max_tokens = 8, .look_ahead = true}).looks_ahead);
 }
 
+TEST_F(LookAheadTest, AForecastKnowsOfTheStepThatHasBegun) {
+  Start(32);
+  AddOf(4, 10);
+  Request request;
+  request.prompt = {7, 8, 9};
+  const ForecastQuery query = {
+      .request = &request, .cost = {.fixed = 1000, .decode_row = 100}, .max_step_tokens = 64};
+  Step(64);
+  const int64_t plain_ns = scheduler->Forecast(query).total_ns;
+  Step(kLooksAhead);
+  EXPECT_EQ(scheduler->Forecast(query).total_ns, plain_ns + 1100);
+  Step(64);
+  EXPECT_EQ(scheduler->Forecast(query).total_ns, plain_ns);
+}
+
 TEST_F(LookAheadTest, AStepOfDecodesOnlyLeavesPromptsForTheNextOne) {
   Start(32);
   Sequence* decodes = AddOf(4, 10);
