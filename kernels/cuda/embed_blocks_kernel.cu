@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(kThreads) embed_blocks_kernel(const EmbedArgs 
 
 }  // namespace
 
-cudaError_t LaunchEmbedBlocks(BlockFormat format, const EmbedArgs& args, cudaStream_t stream) {
+cudaError_t LaunchEmbedBlocks(BlockFormat format, const EmbedArgs& args, LaunchStream stream) {
   return VisitBlock(format, [&](auto block) {
     const int64_t row_blocks = args.cols / decltype(block)::kBlockSize;
     const LaunchShape shape = {dim3(static_cast<unsigned>(args.num_tokens),

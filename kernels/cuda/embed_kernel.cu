@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(kThreads) embed_kernel(const EmbedArgs args) {
 
 }  // namespace
 
-cudaError_t LaunchEmbed(const EmbedArgs& args, cudaStream_t stream) {
+cudaError_t LaunchEmbed(const EmbedArgs& args, LaunchStream stream) {
   return Launch(embed_kernel, {dim3(static_cast<unsigned>(args.num_tokens)), dim3(kThreads)},
                 stream, args);
 }

@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks<kRows>)
 }
 
 template <int kRows>
-cudaError_t LaunchRows(const LinearArgs& args, cudaStream_t stream) {
+cudaError_t LaunchRows(const LinearArgs& args, LaunchStream stream) {
   return Launch(linear_bf16_kernel<kRows>,
                 {dim3(static_cast<unsigned>((args.outputs + kOutputs - 1) / kOutputs),
                       NumRowTiles(args.experts, args.rows, kRows)),
@@ -142,7 +142,7 @@ cudaError_t LaunchRows(const LinearArgs& args, cudaStream_t stream) {
 
 }  // namespace
 
-cudaError_t LaunchLinearBF16(const LinearArgs& args, cudaStream_t stream) {
+cudaError_t LaunchLinearBF16(const LinearArgs& args, LaunchStream stream) {
   return args.rows <= 16 * args.experts.count ? LaunchRows<16>(args, stream)
                                               : LaunchRows<64>(args, stream);
 }

@@ -42,7 +42,7 @@ absl::Status StepUploads::Begin(bool ahead) {
   return CudaStatus("begin of a step", cudaEventSynchronize(copied_[stage_].get()));
 }
 
-absl::StatusOr<const std::byte*> StepUploads::Upload(cudaStream_t stream, const void* host,
+absl::StatusOr<const std::byte*> StepUploads::Upload(LaunchStream stream, const void* host,
                                                      size_t bytes) {
   for (const Copy& copy : copies_) {
     if (copy.host == host && copy.bytes == bytes) return memory_.device + copy.begin;
@@ -56,7 +56,7 @@ absl::StatusOr<const std::byte*> StepUploads::Upload(cudaStream_t stream, const 
   used_bytes_ = std::min(memory_.bytes, begin + RoundUp<size_t>(bytes, 64));
   if (!recording_) {
     if (bytes > 0) std::memcpy(pinned() + begin, host, bytes);
-    LLM_RETURN_IF_ERROR(CopyRange(begin, begin + bytes, stream));
+    LLM_RETURN_IF_ERROR(CopyRange(begin, begin + bytes, stream.stream));
   }
   copies_.push_back({host, bytes, begin});
   return memory_.device + begin;

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "kernels/cuda/device_buffer.h"
+#include "kernels/cuda/launch_stream.h"
 #include "src/tensor/device.h"
 
 namespace llm {
@@ -48,9 +49,9 @@ class StepUploads {
   // The copy on the device, which work put on the stream from now on finds filled. Within a step
   // the same range of host memory gives the same copy and must not have changed. RESOURCE_EXHAUSTED
   // when the step copies more than the memory holds.
-  absl::StatusOr<const std::byte*> Upload(cudaStream_t stream, const void* host, size_t bytes);
+  absl::StatusOr<const std::byte*> Upload(LaunchStream stream, const void* host, size_t bytes);
   template <typename T>
-  absl::StatusOr<const T*> Upload(cudaStream_t stream, absl::Span<const T> values) {
+  absl::StatusOr<const T*> Upload(LaunchStream stream, absl::Span<const T> values) {
     absl::StatusOr<const std::byte*> copy =
         Upload(stream, values.data(), values.size() * sizeof(T));
     if (!copy.ok()) return copy.status();

@@ -235,7 +235,7 @@ void WriteGraphs(const GraphCounters& graphs, PrometheusText* out) {
   out->Counter("inlay:graph_steps_total", "Steps launched on a device as one graph.",
                graphs.launches_total);
   out->Counter("inlay:graph_failures_total",
-               "Graphs that could not be made or launched; their steps are launched op by op.",
+               "Graphs that could not be made or launched; the next steps are launched op by op.",
                graphs.failures_total);
 }
 

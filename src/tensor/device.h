@@ -52,10 +52,10 @@ class DeviceStream {
   virtual absl::Status WaitFor(int /*mark*/) { return Wait(); }
   static constexpr int kNumMarks = 2;
 
-  // Within a step, what is put here between these two is recorded and not done. Where BeginCapture
-  // succeeded, EndCapture is called, whatever fails in between. UNIMPLEMENTED: there are no graphs.
-  virtual absl::Status BeginCapture() { return absl::UnimplementedError("no graphs"); }
-  virtual absl::StatusOr<std::unique_ptr<DeviceGraph>> EndCapture() {
+  // Within a step, ops that are put here between these two are recorded and not done; copies are
+  // refused. Where BeginRecording succeeded, EndRecording is called, whatever fails in between.
+  virtual absl::Status BeginRecording() { return absl::UnimplementedError("no graphs"); }
+  virtual absl::StatusOr<std::unique_ptr<DeviceGraph>> EndRecording() {
     return absl::UnimplementedError("no graphs");
   }
   // Puts what the graph recorded here on this stream. Of the step's arrays that its ops copied to

@@ -117,7 +117,7 @@ absl::StatusOr<Times> MeasureLayer(const Case& c, const Operands& o, int64_t cop
     const LinearParams params = {ActivationsOf(c, o), {&output, 1}, /*round_to_bf16=*/true};
     return cuda::Linear(params, stream);
   };
-  return Measure(stream.stream, run);
+  return Measure(stream.stream.stream, run);
 }
 
 absl::StatusOr<double> DenseMicroseconds(const Case& c, const Operands& o, int64_t copies,
