@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "kernels/cuda/cublaslt.h"
@@ -33,6 +35,9 @@ class DenseLinear {
   // are those of `linear` but for the order of additions and the activations' types.
   absl::StatusOr<bool> Run(const LinearParams& params, const LinearOutput& output,
                            cudaStream_t stream);
+  // What the library refused, or failed at, since the last call; see CublasLt.
+  std::vector<std::string> TakeNotices() { return library_->TakeNotices(); }
+  const CublasLt& library() const { return *library_; }
 
  private:
   DenseLinear(std::byte* memory, std::byte* rows, size_t rows_bytes,
