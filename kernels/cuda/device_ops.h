@@ -129,6 +129,8 @@ struct LinearArgs {
 cudaError_t LaunchLinearF32(const LinearArgs& args, cudaStream_t stream);
 // On tensor cores. REQUIRES: round_to_bf16, cols % 8 == 0.
 cudaError_t LaunchLinearBF16(const LinearArgs& args, cudaStream_t stream);
+// Its part for few rows.
+cudaError_t LaunchLinearBF16Few(const LinearArgs& args, cudaStream_t stream);
 
 // Formats of weights in blocks; kernels/quant/formats.def has their numbers.
 enum class BlockFormat : int32_t {

@@ -29,6 +29,13 @@ cudaError_t AllowSharedBytes(void (*kernel)(Args)) {
   return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most);
 }
 
+// Of the calling thread's device: what a launch should give work to.
+inline cudaError_t CountMultiprocessors(int* count) {
+  int device = 0;
+  if (const cudaError_t error = cudaGetDevice(&device); error != cudaSuccess) return error;
+  return cudaDeviceGetAttribute(count, cudaDevAttrMultiProcessorCount, device);
+}
+
 template <typename Args>
 cudaError_t Launch(void (*kernel)(Args), const LaunchShape& shape, cudaStream_t stream,
                    const Args& args) {

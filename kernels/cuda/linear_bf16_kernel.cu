@@ -143,8 +143,8 @@ cudaError_t LaunchRows(const LinearArgs& args, cudaStream_t stream) {
 }  // namespace
 
 cudaError_t LaunchLinearBF16(const LinearArgs& args, cudaStream_t stream) {
-  return args.rows <= 16 * args.experts.count ? LaunchRows<16>(args, stream)
-                                              : LaunchRows<64>(args, stream);
+  if (args.rows <= 32 * args.experts.count) return LaunchLinearBF16Few(args, stream);
+  return LaunchRows<64>(args, stream);
 }
 
 }  // namespace llm
