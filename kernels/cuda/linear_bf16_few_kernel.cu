@@ -157,7 +157,7 @@ __global__ void __launch_bounds__(kWarps* kWarp) linear_bf16_few_kernel(const Li
 }
 
 template <int kWarps, int kRowTiles>
-cudaError_t LaunchShape(const LinearArgs& args, cudaStream_t stream) {
+cudaError_t LaunchTile(const LinearArgs& args, cudaStream_t stream) {
   constexpr int kOutputs = 16 * kWarps;
   return Launch(
       linear_bf16_few_kernel<kWarps, kRowTiles>,
@@ -174,9 +174,9 @@ cudaError_t LaunchRows(const LinearArgs& args, cudaStream_t stream) {
   if (const cudaError_t error = CountMultiprocessors(&count); error != cudaSuccess) return error;
   const int64_t warps =
       (args.outputs + 15) / 16 * NumRowTiles(args.experts, args.rows, 8 * kRowTiles);
-  if (warps >= 4 * count) return LaunchShape<4, kRowTiles>(args, stream);
-  if (warps >= 2 * count) return LaunchShape<2, kRowTiles>(args, stream);
-  return LaunchShape<1, kRowTiles>(args, stream);
+  if (warps >= 4 * count) return LaunchTile<4, kRowTiles>(args, stream);
+  if (warps >= 2 * count) return LaunchTile<2, kRowTiles>(args, stream);
+  return LaunchTile<1, kRowTiles>(args, stream);
 }
 
 }  // namespace
