@@ -133,6 +133,8 @@ struct LinearArgs {
 cudaError_t LaunchLinearF32(const LinearArgs& args, LaunchStream stream);
 // On tensor cores. REQUIRES: round_to_bf16, cols % 8 == 0.
 cudaError_t LaunchLinearBF16(const LinearArgs& args, LaunchStream stream);
+// Its part for few rows.
+cudaError_t LaunchLinearBF16Few(const LinearArgs& args, LaunchStream stream);
 
 // Formats of weights in blocks; kernels/quant/formats.def has their numbers.
 enum class BlockFormat : int32_t {
