@@ -123,8 +123,7 @@ model() {
     }' "$scratch/lines" >>"$scratch/figures"
 }
 # Its figure is the rate of decoding; each of the others switches one thing off.
-variants=("" --no-graphs)
-"$llm_bench" --help 2>&1 | grep -q -- --no-run-ahead && variants+=(--no-run-ahead)
+variants=("" --no-graphs --no-run-ahead)
 decode=(--prompt-tokens 128 --tokens 128) streams=(--streams 256 --prompt-tokens 32 --tokens 64)
 [ -z "$rehearsal" ] || decode=(--prompt-tokens 4 --tokens 3) streams=(--streams 3 --prompt-tokens 4 --tokens 3)
 layers=${INLAY_BENCH_LAYERS:-8}
