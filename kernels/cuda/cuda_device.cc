@@ -91,6 +91,9 @@ absl::StatusOr<std::unique_ptr<DeviceStream>> CudaDeviceStream::Create(
   LLM_RETURN_IF_ERROR(scope.status());
   std::unique_ptr<CudaDeviceStream> stream(new CudaDeviceStream(index));
   LLM_ASSIGN_OR_RETURN(stream->stream_, ::llm::CreateStream());
+  for (EventOwner& mark : stream->marks_) {
+    LLM_ASSIGN_OR_RETURN(mark, CreateEvent());
+  }
   LLM_ASSIGN_OR_RETURN(stream->uploads_, StepUploads::Create(uploads));
   return stream;
 }
@@ -100,6 +103,7 @@ CudaDeviceStream::~CudaDeviceStream() {
   // Memory that its work uses goes back next.
   if (stream_.get() != nullptr) (void)CudaStatus("end", cudaStreamSynchronize(stream_.get()));
   stream_.Reset();
+  for (EventOwner& mark : marks_) mark.Reset();
   uploads_.reset();
   dense_.reset();
 }
@@ -111,11 +115,11 @@ absl::Status CudaDeviceStream::UseLibrary(std::byte* memory, size_t bytes) {
   return absl::OkStatus();
 }
 
-absl::Status CudaDeviceStream::Begin() {
+absl::Status CudaDeviceStream::Begin(bool ahead) {
   const ScopedCudaDevice scope(index_);
   LLM_RETURN_IF_ERROR(scope.status());
   recording_.reset();
-  return uploads_->Begin();
+  return uploads_->Begin(ahead);
 }
 
 absl::Status CudaDeviceStream::CheckDone(const char* what) const {
@@ -154,6 +158,18 @@ absl::Status CudaDeviceStream::Wait() {
   const ScopedCudaDevice scope(index_);
   LLM_RETURN_IF_ERROR(scope.status());
   return CudaStatus("wait for the device", cudaStreamSynchronize(stream_.get()));
+}
+
+absl::Status CudaDeviceStream::Mark(int mark) {
+  const ScopedCudaDevice scope(index_);
+  LLM_RETURN_IF_ERROR(scope.status());
+  return CudaStatus("mark", cudaEventRecord(marks_[mark].get(), stream_.get()));
+}
+
+absl::Status CudaDeviceStream::WaitFor(int mark) {
+  const ScopedCudaDevice scope(index_);
+  LLM_RETURN_IF_ERROR(scope.status());
+  return CudaStatus("wait for the device", cudaEventSynchronize(marks_[mark].get()));
 }
 
 absl::Status CudaDeviceStream::BeginRecording() {

@@ -41,13 +41,15 @@ class CudaDeviceStream : public DeviceStream {
                                                               const UploadMemory& uploads);
   ~CudaDeviceStream() override;
 
-  absl::Status Begin() override;
+  absl::Status Begin(bool ahead) override;
   absl::Status UseLibrary(std::byte* memory, size_t bytes) override;
   absl::Status CopyIn(void* to, const void* from, size_t bytes) override;
   absl::Status CopyOut(void* to, const void* from, size_t bytes) override;
   absl::Status CopyWithin(void* to, const void* from, size_t bytes) override;
   absl::Status Clear(void* memory, size_t bytes) override;
   absl::Status Wait() override;
+  absl::Status Mark(int mark) override;
+  absl::Status WaitFor(int mark) override;
   absl::Status BeginRecording() override;
   absl::StatusOr<std::unique_ptr<DeviceGraph>> EndRecording() override;
   absl::Status Launch(const DeviceGraph& graph) override;
@@ -67,6 +69,7 @@ class CudaDeviceStream : public DeviceStream {
 
   const int index_;
   StreamOwner stream_;
+  EventOwner marks_[kNumMarks];
   std::unique_ptr<StepUploads> uploads_;
   std::unique_ptr<DenseLinear> dense_;  // null: linear layers have kernels of their own alone
   std::unique_ptr<CudaGraph::Recording> recording_;  // null: work is done

@@ -128,8 +128,7 @@ absl::StatusOr<bool> DenseLinear::RunFloats(const LinearParams& params, const Li
                                 .bias = output.bias,
                                 .out = output.out,
                                 .out_stride = output.out_stride};
-  LLM_ASSIGN_OR_RETURN(const bool supported, library_->Supports(product));
-  if (!supported) return false;
+  if (!library_->Supports(product)) return false;
   LLM_RETURN_IF_ERROR(Convert(a, type, stream));
   return library_->Multiply(product, stream.stream);
 }
@@ -155,15 +154,13 @@ absl::StatusOr<bool> DenseLinear::RunCodes(const LinearParams& params, const Lin
                                   .bias = nullptr,
                                   .out = output.out + first,
                                   .out_stride = output.out_stride};
-    LLM_ASSIGN_OR_RETURN(const bool supported, library_->Supports(product));
-    if (!supported) return false;
+    if (!library_->Supports(product)) return false;
     LLM_RETURN_IF_ERROR(Convert(a, type, stream));
     LLM_RETURN_IF_CUDA_ERROR(
         "codes of weights",
         LaunchCodesOfBlocks({output.weight.data + first * row_bytes, count, a.cols, codes, scales},
                             stream));
-    LLM_ASSIGN_OR_RETURN(const bool done, library_->Multiply(product, stream.stream));
-    if (!done) return false;
+    if (!library_->Multiply(product, stream.stream)) return false;
     LLM_RETURN_IF_CUDA_ERROR(
         "scaled sums",
         LaunchScaleSums(

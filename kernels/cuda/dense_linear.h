@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "kernels/cuda/cublaslt.h"
@@ -35,6 +37,9 @@ class DenseLinear {
   // takes streams alone, and nothing captures one (see GraphRecording).
   absl::StatusOr<bool> Run(const LinearParams& params, const LinearOutput& output,
                            LaunchStream stream);
+  // What the library refused, or failed at, since the last call; see CublasLt.
+  std::vector<std::string> TakeNotices() { return library_->TakeNotices(); }
+  const CublasLt& library() const { return *library_; }
 
  private:
   DenseLinear(std::byte* memory, std::byte* rows, size_t rows_bytes,

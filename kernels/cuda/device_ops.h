@@ -10,6 +10,7 @@
 #include "kernels/activations.h"
 #include "kernels/cuda/launch_stream.h"
 #include "kernels/kv_layout.h"
+#include "kernels/pending_tokens.h"
 #include "kernels/row_draw.h"
 #include "src/tensor/dtype.h"
 
@@ -39,6 +40,8 @@ struct EmbedArgs {
   const std::byte* table;  // [vocab_size, cols]
   DType dtype;             // kF32, kF16 or kBF16
   const int32_t* token_ids;
+  PendingTokens pending;
+  int64_t table_rows;
   int64_t num_tokens;
   int64_t cols;
   float scale;
@@ -130,6 +133,8 @@ struct LinearArgs {
 cudaError_t LaunchLinearF32(const LinearArgs& args, LaunchStream stream);
 // On tensor cores. REQUIRES: round_to_bf16, cols % 8 == 0.
 cudaError_t LaunchLinearBF16(const LinearArgs& args, LaunchStream stream);
+// Its part for few rows.
+cudaError_t LaunchLinearBF16Few(const LinearArgs& args, LaunchStream stream);
 
 // Formats of weights in blocks; kernels/quant/formats.def has their numbers.
 enum class BlockFormat : int32_t {

@@ -31,6 +31,13 @@ cudaError_t AllowSharedBytes(void (*kernel)(Args)) {
   return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most);
 }
 
+// Of the calling thread's device: what a launch should give work to.
+inline cudaError_t CountMultiprocessors(int* count) {
+  int device = 0;
+  if (const cudaError_t error = cudaGetDevice(&device); error != cudaSuccess) return error;
+  return cudaDeviceGetAttribute(count, cudaDevAttrMultiProcessorCount, device);
+}
+
 // The kernel is loaded first, and by no launch of the graph: what may be wrong with it shows here.
 template <typename Args>
 cudaError_t Record(void (*kernel)(Args), const LaunchShape& shape, const Args& args,

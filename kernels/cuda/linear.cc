@@ -109,7 +109,9 @@ absl::Status Embed(const EmbedParams& params, const CudaStream& stream) {
   if (params.token_ids.empty()) return absl::OkStatus();
   EmbedArgs args = {};
   LLM_ASSIGN_OR_RETURN(args.token_ids, stream.uploads->Upload(stream.stream, params.token_ids));
+  args.pending = params.pending;
   args.table = params.table.data;
+  args.table_rows = params.table.rows;
   args.num_tokens = static_cast<int64_t>(params.token_ids.size());
   args.cols = params.table.cols;
   args.scale = params.scale;

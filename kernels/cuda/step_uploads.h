@@ -1,4 +1,5 @@
-// The small arrays of a step (ids, slots, block tables), copied to the device once.
+// The small arrays of a step (ids, slots, block tables), copied to the device once; those of a step
+// that begins ahead, while the device works on the one before.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -22,10 +23,11 @@ class StepUploads {
  public:
   // `memory` bounds what one step may copy.
   static absl::StatusOr<std::unique_ptr<StepUploads>> Create(const UploadMemory& memory);
+  ~StepUploads();
 
-  // Begins a step: what was copied before is void. Waits for the copies of the step before, which
-  // read the same pinned memory.
-  absl::Status Begin();
+  // Begins a step: what was copied before is void. Waits for the copies of the step before the
+  // last, which read the same pinned memory. `ahead`: see DeviceStream.
+  absl::Status Begin(bool ahead);
 
   // Arrays that a graph's work reads: where they lie in host memory, and where their copies do.
   struct Copy {
@@ -59,11 +61,17 @@ class StepUploads {
  private:
   explicit StepUploads(const UploadMemory& memory) : memory_(memory) {}
 
+  std::byte* pinned() const { return memory_.pinned + stage_ * memory_.bytes; }
   absl::Status CopyRange(size_t begin, size_t end, cudaStream_t stream);
+  absl::StatusOr<const std::byte*> Stage(size_t begin, size_t end, cudaStream_t stream);
 
   const UploadMemory memory_;
+  StreamOwner copy_stream_;                   // to staged memory
+  EventOwner staged_;                         // recorded there, behind the last copy
+  EventOwner copied_[UploadMemory::kStages];  // recorded behind the last copy of a step
+  size_t stage_ = 0;                          // that this step uses
+  bool ahead_ = false;
   size_t used_bytes_ = 0;
-  EventOwner copied_;         // recorded behind the last copy
   std::vector<Copy> copies_;  // of this step: some ten, looked up by each op of each layer
   std::optional<Recording> recording_;
 };

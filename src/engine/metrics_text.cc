@@ -239,6 +239,14 @@ void WriteGraphs(const GraphCounters& graphs, PrometheusText* out) {
                graphs.failures_total);
 }
 
+void WriteAhead(const AheadCounters& ahead, PrometheusText* out) {
+  out->Counter("inlay:ahead_steps_total",
+               "Steps that a device had begun before the tokens of the step before were looked at.",
+               ahead.steps_total);
+  out->Counter("inlay:ahead_dropped_total", "Steps begun so that then were not wanted.",
+               ahead.dropped_total);
+}
+
 void WriteTimes(const EngineMetrics& metrics, PrometheusText* out) {
   const auto sample = [&](const char* label, const char* value, int64_t ns) {
     out->Sample(PrometheusText::Label(label, value), static_cast<uint64_t>(ns), kSeconds);
@@ -315,6 +323,7 @@ std::string MetricsText(const EngineMetrics& metrics, const MetricsLabels& label
   WriteCost(metrics.step, &out);
   WriteSpill(metrics.step.spill, &out);
   WriteGraphs(metrics.step.graphs, &out);
+  WriteAhead(metrics.step.ahead, &out);
   WriteTimes(metrics, &out);
   WriteHistograms(metrics, &out);
   return out.text();

@@ -39,6 +39,7 @@ void Gpu::Reset(uint64_t seed) {
   num_calls_ = num_launches_ = num_graph_launches_ = num_captures_ = 0;
   graphs_ = true;
   thread_capture_mode() = cudaStreamCaptureModeGlobal;
+  calls_.clear();
   failing_call_ = breaking_call_ = -1;
   failed_call_.clear();
   failing_name_.clear();
@@ -61,6 +62,7 @@ void Gpu::FailNext(const std::string& call, cudaError_t error) {
 }
 
 cudaError_t Gpu::Enter(const char* call) {
+  ++calls_[call];
   if (num_calls_ == breaking_call_) fault_ = "broken by the test";
   if (num_calls_++ == failing_call_ || call == failing_name_) {
     failing_name_.clear();

@@ -23,7 +23,7 @@ class NumberedGraph : public DeviceGraph {
 class FakeStream : public DeviceStream {
  public:
   explicit FakeStream(std::vector<std::string>* calls) : calls_(*calls) {}
-  absl::Status Begin() override { return absl::OkStatus(); }
+  absl::Status Begin(bool /*ahead*/) override { return absl::OkStatus(); }
   absl::Status CopyIn(void*, const void*, size_t) override { return absl::OkStatus(); }
   absl::Status CopyOut(void*, const void*, size_t) override { return absl::OkStatus(); }
   absl::Status CopyWithin(void*, const void*, size_t) override { return absl::OkStatus(); }
