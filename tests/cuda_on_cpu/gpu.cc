@@ -37,6 +37,7 @@ void Gpu::Reset(uint64_t seed) {
   current_device() = 0;
   DeviceMemory::Get().ClosePeers();
   num_calls_ = num_launches_ = num_graph_launches_ = 0;
+  calls_.clear();
   captures_ = true;
   failing_call_ = breaking_call_ = -1;
   failed_call_.clear();
@@ -60,6 +61,7 @@ void Gpu::FailNext(const std::string& call, cudaError_t error) {
 }
 
 cudaError_t Gpu::Enter(const char* call) {
+  ++calls_[call];
   if (num_calls_ == breaking_call_) fault_ = "broken by the test";
   if (num_calls_++ == failing_call_ || call == failing_name_) {
     failing_name_.clear();

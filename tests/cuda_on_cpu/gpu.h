@@ -49,6 +49,8 @@ class Gpu {
   void BreakCall(int64_t number) { breaking_call_ = num_calls_ + number; }
   const std::string& failed_call() const { return failed_call_; }  // of the two; empty: none yet
   int64_t num_calls() const { return num_calls_; }
+  // By the function's name, as FailNext takes it.
+  const std::map<std::string, int64_t>& calls() const { return calls_; }
   int64_t num_launches() const { return num_launches_; }
   int64_t num_graph_launches() const { return num_graph_launches_; }
   // false: no stream can be captured, as on a device that knows no graphs.
@@ -104,6 +106,7 @@ class Gpu {
   std::recursive_mutex mutex_;
   uint64_t seed_ = 1;
   int64_t num_calls_ = 0;
+  std::map<std::string, int64_t> calls_;
   int64_t num_launches_ = 0;
   int64_t num_graph_launches_ = 0;
   bool captures_ = true;
