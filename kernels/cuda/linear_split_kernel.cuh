@@ -207,7 +207,7 @@ __global__ void __launch_bounds__(kSplitThreads, kSplitBlocks)
 }
 
 template <typename Block>
-cudaError_t LaunchSplitBlock(const LinearBlocksArgs& args, cudaStream_t stream) {
+cudaError_t LaunchSplitBlock(const LinearBlocksArgs& args, LaunchStream stream) {
   const dim3 grid(static_cast<unsigned>((args.outputs + kSplitOutputs - 1) / kSplitOutputs),
                   NumRowTiles(args.experts, args.activations.rows, kSplitRows));
   return Launch(linear_split_kernel<Block>, {grid, dim3(kSplitThreads), sizeof(SplitShared<Block>)},

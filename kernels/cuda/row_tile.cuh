@@ -61,15 +61,21 @@ __device__ __forceinline__ RowTile FindRowTile(const ExpertRows& experts, int64_
   return {-1, 0, 0};
 }
 
-// The tile of blockIdx.y; `args` becomes what its expert alone has, up to its last row.
+// Tile `index`; `args` becomes what its expert alone has, up to its last row.
 template <typename Args>
-__device__ __forceinline__ RowTile SelectExpert(int tile_rows, int64_t* rows, Args* args) {
-  const RowTile tile = FindRowTile(args->experts, *rows, tile_rows, static_cast<int>(blockIdx.y));
+__device__ __forceinline__ RowTile SelectExpert(int tile_rows, unsigned index, int64_t* rows,
+                                                Args* args) {
+  const RowTile tile = FindRowTile(args->experts, *rows, tile_rows, static_cast<int>(index));
   if (tile.expert < 0) return tile;
   *rows = tile.end_row;
   args->weight += tile.expert * args->experts.weight_bytes;
   if (args->bias != nullptr) args->bias += tile.expert * args->outputs;
   return tile;
+}
+// That of blockIdx.y.
+template <typename Args>
+__device__ __forceinline__ RowTile SelectExpert(int tile_rows, int64_t* rows, Args* args) {
+  return SelectExpert(tile_rows, blockIdx.y, rows, args);
 }
 
 }  // namespace llm

@@ -39,7 +39,7 @@ absl::Status StepLoop::Compute(const StepPlan& plan) {
     LLM_RETURN_IF_ERROR(logits.status());
     logits_ = *logits;
     const absl::Status status = SampleRows(plan);
-    cost_.Note(plan.work, clock.NowNs() - start_ns);
+    NoteCost(plan, start_ns, clock.NowNs());
     last_step_ns_.store(clock_->NowNs(), std::memory_order_relaxed);
     laps_.End(StepPart::kSample);
     return status;
@@ -48,6 +48,12 @@ absl::Status StepLoop::Compute(const StepPlan& plan) {
   } catch (...) {
     return unknown_exception_;
   }
+}
+
+void StepLoop::NoteCost(const StepPlan& plan, int64_t start_ns, int64_t end_ns) {
+  if (logits_.start == StepStart::kBehindLast) start_ns = computed_ns_;
+  if (logits_.start != StepStart::kUnknown) cost_.Note(plan.work, end_ns - start_ns);
+  computed_ns_ = end_ns;
 }
 
 absl::Status StepLoop::CheckRows(const StepPlan& plan) const {
