@@ -106,7 +106,7 @@ absl::Status RunCase(const Bench& bench, const Case& c, const Figure& figure) {
     params.kv.base = static_cast<std::byte*>(kv.get()) + call % copies * c.kv_bytes();
     return cuda::Attention(params, {bench.stream, bench.uploads, nullptr});
   };
-  LLM_RETURN_IF_ERROR(bench.uploads->Begin());
+  LLM_RETURN_IF_ERROR(bench.uploads->Begin(/*ahead=*/false));
   LLM_ASSIGN_OR_RETURN(const Times times, Measure(bench, run));
   PrintFigure(bench, figure, times);
   return absl::OkStatus();

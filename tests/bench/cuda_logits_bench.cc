@@ -73,7 +73,7 @@ absl::Status RunCase(const Bench& bench, const Case& c, const Figure& figure) {
   sample.draws = draws;
   sample.drawn = static_cast<TokenLogprob*>(logits.drawn.get());
   const CudaStream stream = {bench.stream, bench.uploads, nullptr};
-  LLM_RETURN_IF_ERROR(bench.uploads->Begin());
+  LLM_RETURN_IF_ERROR(bench.uploads->Begin(/*ahead=*/false));
   LLM_RETURN_IF_ERROR(cuda::RowStats(stats, stream));
   const auto run = [&](int) {
     return c.draws ? cuda::Sample(sample, stream) : cuda::RowStats(stats, stream);

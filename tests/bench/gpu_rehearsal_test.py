@@ -76,10 +76,11 @@ class GpuShTest(unittest.TestCase):
         self.assertLessEqual({"linear BF16", "linear F8_E4M3", "linear Q4_K", "linear Q4_Z", "attention f16", "attention bf16",
                               "row_stats", "sample", "model bf16", "model fp8", "model q4_k"}, what)
         shapes = [figure["shape"] for figure in result["figures"] if figure["what"] == "model bf16"]
-        for variant in ("--no-graphs", "--no-batch-invariant"):
+        for variant in ("--no-graphs", "--no-run-ahead", "--no-batch-invariant"):
             self.assertTrue(any(variant in shape for shape in shapes), shapes)
-        graphs = {figure["shape"]: figure["graph_steps"] for figure in result["figures"] if "graph_steps" in figure}
-        self.assertTrue(all((steps == 0) == ("--no-graphs" in shape) for shape, steps in graphs.items()), graphs)
+        for steps, flag in (("graph_steps", "--no-graphs"), ("ahead_steps", "--no-run-ahead")):
+            taken = {figure["shape"]: figure[steps] for figure in result["figures"] if figure["what"] == "model q4_k"}
+            self.assertTrue(all((count == 0) == (flag in shape) for shape, count in taken.items()), taken)
         with open(self.path("gpu.md"), encoding="utf-8") as file:
             self.assertIn("no figure here is a measurement", file.read())
 
