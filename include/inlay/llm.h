@@ -475,9 +475,10 @@ typedef struct llm_engine_options {
   uint32_t graphs; /* switch, for CUDA, default on: a step in which all requests decode is launched
                       as one CUDA graph. With batch_invariant off there are none. No stream is
                       captured for them: the host's own CUDA calls work as ever meanwhile */
-  uint32_t run_ahead; /* switch, for CUDA, default on: while all requests decode and nobody waits,
-                         the GPU begins a step before the host has looked at the tokens of the one
-                         before. The same tokens; who comes meanwhile starts a step later */
+  uint32_t
+      run_ahead; /* switch, for CUDA, default on: while all that run decode and nobody who waits
+                    could start, the GPU begins a step before the host has looked at the tokens
+                    of the one before. The same tokens; who comes meanwhile starts a step later */
 } llm_engine_options;
 
 static inline void llm_engine_options_init(llm_engine_options* options) {

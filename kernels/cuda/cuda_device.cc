@@ -92,7 +92,7 @@ absl::StatusOr<std::unique_ptr<DeviceStream>> CudaDeviceStream::Create(
   std::unique_ptr<CudaDeviceStream> stream(new CudaDeviceStream(index));
   LLM_ASSIGN_OR_RETURN(stream->stream_, ::llm::CreateStream());
   for (EventOwner& mark : stream->marks_) {
-    LLM_ASSIGN_OR_RETURN(mark, CreateEvent());
+    LLM_ASSIGN_OR_RETURN(mark, CreateTimedEvent());
   }
   LLM_ASSIGN_OR_RETURN(stream->uploads_, StepUploads::Create(uploads));
   return stream;
@@ -175,6 +175,16 @@ absl::Status CudaDeviceStream::WaitFor(int mark) {
   const ScopedCudaDevice scope(index_);
   LLM_RETURN_IF_ERROR(scope.status());
   return CudaStatus("wait for the device", cudaEventSynchronize(marks_[mark].get()));
+}
+
+absl::StatusOr<int64_t> CudaDeviceStream::NsBetween(int begin, int end) {
+  const ScopedCudaDevice scope(index_);
+  LLM_RETURN_IF_ERROR(scope.status());
+  float milliseconds = 0;
+  LLM_RETURN_IF_CUDA_ERROR(
+      "time of a step",
+      cudaEventElapsedTime(&milliseconds, marks_[begin].get(), marks_[end].get()));
+  return static_cast<int64_t>(double{milliseconds} * 1e6);
 }
 
 absl::Status CudaDeviceStream::BeginRecording() {

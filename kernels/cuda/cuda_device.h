@@ -52,6 +52,7 @@ class CudaDeviceStream : public DeviceStream {
   absl::Status Wait() override;
   absl::Status Mark(int mark) override;
   absl::Status WaitFor(int mark) override;
+  absl::StatusOr<int64_t> NsBetween(int begin, int end) override;
   absl::Status BeginRecording() override;
   absl::StatusOr<std::unique_ptr<DeviceGraph>> EndRecording() override;
   absl::Status Launch(const DeviceGraph& graph) override;

@@ -52,5 +52,7 @@ absl::StatusOr<PinnedMemoryOwner> AllocatePinned(size_t bytes, const char* what)
 // One that does not wait for the default stream.
 absl::StatusOr<StreamOwner> CreateStream();
 absl::StatusOr<EventOwner> CreateEvent();
+// One that the time from another is asked of.
+absl::StatusOr<EventOwner> CreateTimedEvent();
 
 }  // namespace llm

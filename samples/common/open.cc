@@ -38,7 +38,7 @@ void AddEngineFlags(OpenFlags* flags, FlagTable* table) {
              &flags->not_batch_invariant);
   table->Add("--no-graphs", "graphs off: a GPU is given a step's work piece by piece",
              &flags->no_graphs);
-  table->Add("--no-run-ahead", "run_ahead off: a GPU waits for the host between two steps",
+  table->Add("--no-run-ahead", "run_ahead off: a GPU begins no step before it is asked for",
              &flags->no_run_ahead);
 }
 

@@ -39,7 +39,10 @@ absl::Status StepLoop::Compute(const StepPlan& plan) {
     LLM_RETURN_IF_ERROR(logits.status());
     logits_ = *logits;
     const absl::Status status = SampleRows(plan);
-    NoteCost(plan, start_ns, clock.NowNs());
+    const int64_t device_ns = logits_.device_ns;
+    if (device_ns != StepLogits::kNotMeasured) {
+      cost_.Note(plan.work, device_ns != 0 ? device_ns : clock.NowNs() - start_ns);
+    }
     last_step_ns_.store(clock_->NowNs(), std::memory_order_relaxed);
     laps_.End(StepPart::kSample);
     return status;
@@ -48,12 +51,6 @@ absl::Status StepLoop::Compute(const StepPlan& plan) {
   } catch (...) {
     return unknown_exception_;
   }
-}
-
-void StepLoop::NoteCost(const StepPlan& plan, int64_t start_ns, int64_t end_ns) {
-  if (logits_.start == StepStart::kBehindLast) start_ns = computed_ns_;
-  if (logits_.start != StepStart::kUnknown) cost_.Note(plan.work, end_ns - start_ns);
-  computed_ns_ = end_ns;
 }
 
 absl::Status StepLoop::CheckRows(const StepPlan& plan) const {

@@ -127,7 +127,6 @@ class StepLoop {
 
   // step_compute.cc
   absl::Status Compute(const StepPlan& plan);
-  void NoteCost(const StepPlan& plan, int64_t start_ns, int64_t end_ns);
   absl::Status CheckRows(const StepPlan& plan) const;
   absl::Status SampleRows(const StepPlan& plan);
   absl::StatusOr<SampledToken> SampleRow(const ScheduledChunk& chunk, size_t row);
@@ -214,7 +213,6 @@ class StepLoop {
   LogitEdits edits_;                                    // scratch memory, as the next
   RowAdjuster adjuster_;
   StepLogits logits_;                    // of this step
-  int64_t computed_ns_ = 0;              // when the last step was, on the clock of Compute
   std::vector<SampledRow> rows_;         // of this step
   std::vector<ScheduledChunk> chunks_;   // of this step, failed rows included
   std::vector<ActiveRequest*> touched_;  // of this step: got a token, or told their prompt

@@ -13,6 +13,8 @@ namespace llm {
 
 absl::StatusOr<StepLogits> ModelRunner::ExecuteOnDevice(const StepPlan& plan) {
   const bool was_ahead = is_ahead();
+  const int before = queued_mark_;  // of what is on the stream, or was there last
+  const int last = last_.mark;
   const bool is_queued = TakeAhead(plan);
   absl::Status status = is_queued ? absl::OkStatus() : QueuePlan(plan);
   if (status.ok() && plan.looks_ahead && next_ != nullptr) RunAhead(plan);
@@ -27,7 +29,10 @@ absl::StatusOr<StepLogits> ModelRunner::ExecuteOnDevice(const StepPlan& plan) {
   if (ahead_) next_->SetTokens(TokensOf(results.measures), model_.config.vocab_size);
   if (is_queued) KeepRows(results.measures);
   StepLogits logits = ResultsOf(results, last_);
-  if (was_ahead) logits.start = is_queued ? StepStart::kBehindLast : StepStart::kUnknown;
+  if (was_ahead) {
+    logits.device_ns = device_stream_->NsBetween(is_queued ? last : before, last_.mark)
+                           .value_or(StepLogits::kNotMeasured);
+  }
   return logits;
 }
 
@@ -46,7 +51,7 @@ bool ModelRunner::TakeAhead(const StepPlan& plan) {
 }
 
 absl::Status ModelRunner::QueuePlan(const StepPlan& plan) {
-  LLM_ASSIGN_OR_RETURN(last_, Queue(plan, {}, OtherMark(last_.mark)));
+  LLM_ASSIGN_OR_RETURN(last_, Queue(plan, {}));
   rows_.resize(plan.chunks.size());
   std::iota(rows_.begin(), rows_.end(), 0);  // where it looks ahead: a row a chunk
   return absl::OkStatus();
@@ -56,14 +61,15 @@ void ModelRunner::RunAhead(const StepPlan& plan) {
   try {
     if (!next_->Follow(plan, last_, rows_)) return;
     const NvtxRange range("run ahead");
-    absl::StatusOr<QueuedStep> step = Queue(next_->plan(), next_->pending(), OtherMark(last_.mark));
+    absl::StatusOr<QueuedStep> step = Queue(next_->plan(), next_->pending());
     if (step.ok()) ahead_ = *std::move(step);
   } catch (const std::bad_alloc&) {  // what is on the stream is nobody's
   }
 }
 
 absl::StatusOr<QueuedStep> ModelRunner::Queue(const StepPlan& plan,
-                                              absl::Span<const int32_t> pending, int mark) {
+                                              absl::Span<const int32_t> pending) {
+  const int mark = NextMark();
   const std::optional<GraphBucket> bucket =
       graphs_ != nullptr ? graphs_->BucketOf(plan) : std::nullopt;
   LLM_ASSIGN_OR_RETURN(Batch batch,
@@ -77,6 +83,7 @@ absl::StatusOr<QueuedStep> ModelRunner::Queue(const StepPlan& plan,
   LLM_RETURN_IF_ERROR(FetchResults(plan, batch, draws, model_.config, results_, host_results_[mark],
                                    device_stream_.get()));
   LLM_RETURN_IF_ERROR(device_stream_->Mark(mark));
+  queued_mark_ = mark;
   queued_batch_ = batch;
   return QueuedStep{.num_rows = batch.logit_rows.size(),
                     .num_hidden = batch.hidden_rows.size(),

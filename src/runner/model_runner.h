@@ -82,9 +82,9 @@ class ModelRunner : public Runner {
   // not.
   void RunAhead(const StepPlan& plan);
   // Puts the step, with what its results need, on the stream. `pending`: as of BatchBuilder.
-  absl::StatusOr<QueuedStep> Queue(const StepPlan& plan, absl::Span<const int32_t> pending,
-                                   int mark);
-  static int OtherMark(int mark) { return 1 - mark; }
+  absl::StatusOr<QueuedStep> Queue(const StepPlan& plan, absl::Span<const int32_t> pending);
+  // Of neither the last step nor the one before it.
+  int NextMark() const { return (queued_mark_ + 1) % DeviceStream::kNumMarks; }
   // The device draws what it can of the rows that were measured.
   absl::Status DrawRows(int64_t rows, const StepDraws& draws);
   static PendingTokens TokensOf(const RowMeasures& measures);
@@ -113,6 +113,7 @@ class ModelRunner : public Runner {
   std::unique_ptr<NextStep> next_;
   std::optional<QueuedStep> ahead_;  // that next_ tells of
   Batch queued_batch_;               // of the last step that was queued
+  int queued_mark_ = 0;              // likewise
   QueuedStep last_;                  // whose results were asked for last
   std::vector<int32_t> rows_;        // of it, [chunks]
   std::vector<int32_t> kept_ids_;    // scratch of KeepRows, as the next

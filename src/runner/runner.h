@@ -16,13 +16,6 @@ namespace llm {
 class Clock;
 class TraceRecorder;
 
-// When the device began a step, as far as the host can tell: what its time is counted from.
-enum class StepStart : int32_t {
-  kAtCall = 0,
-  kBehindLast = 1,  // when the step before ended, which was before the call
-  kUnknown = 2,
-};
-
 // Logits and hidden states of the rows that the plan asked for, chunk by chunk; valid until the
 // next Execute.
 struct StepLogits {
@@ -42,7 +35,10 @@ struct StepLogits {
   const float* hidden = nullptr;  // [hidden_rows, hidden_size], after the final norm
   int64_t hidden_rows = 0;
   int64_t hidden_size = 0;
-  StepStart start = StepStart::kAtCall;
+  // What the device took for a step that it began before the call, or behind one that was begun for
+  // nothing; kNotMeasured: it cannot say. 0: it began with the call.
+  int64_t device_ns = 0;
+  static constexpr int64_t kNotMeasured = -1;
 };
 
 class Runner {

@@ -34,12 +34,15 @@ void SchedulerImpl::CoverTokens(Sequence* sequence, int32_t num_tokens) {
   }
 }
 
-bool SchedulerImpl::MayLookAhead(const Step& step) const {
+// Whoever waits and could start is not made to wait for one more step. Those that find no place or
+// no room now start a step after somebody's end.
+bool SchedulerImpl::MayLookAhead(const Step& step) {
   const std::vector<ScheduledChunk>& chunks = step.plan.chunks;
-  return !step.preempted && waiting_.empty() && chunks.size() == running_.size() &&
+  const auto ends = [](const ScheduledChunk& chunk) { return EndsByLength(*chunk.sequence); };
+  return !step.preempted && chunks.size() == running_.size() &&
          std::all_of(chunks.begin(), chunks.end(), Decodes) &&
-         !std::all_of(chunks.begin(), chunks.end(),
-                      [](const ScheduledChunk& chunk) { return EndsByLength(*chunk.sequence); });
+         !std::all_of(chunks.begin(), chunks.end(), ends) &&
+         (waiting_.empty() || !NextMayStart(step));
 }
 
 // For all or for none: a step that leaves somebody out would be worth little.

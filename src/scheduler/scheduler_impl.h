@@ -144,7 +144,7 @@ class SchedulerImpl : public Scheduler {
   void AddChunk(Sequence* sequence, int32_t length, Step* step);
 
   // look_ahead.cc
-  bool MayLookAhead(const Step& step) const;
+  bool MayLookAhead(const Step& step);
   void LookAhead(Step* step);
   void CoverTokens(Sequence* sequence, int32_t num_tokens);
 

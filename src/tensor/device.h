@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -53,7 +54,11 @@ class DeviceStream {
   // Waits for what was on the stream when Mark was called last with this mark.
   virtual absl::Status Mark(int /*mark*/) { return absl::OkStatus(); }
   virtual absl::Status WaitFor(int /*mark*/) { return Wait(); }
-  static constexpr int kNumMarks = 2;
+  // What the device took from one to the other, both waited for.
+  virtual absl::StatusOr<int64_t> NsBetween(int /*begin*/, int /*end*/) {
+    return absl::UnimplementedError("no clock");
+  }
+  static constexpr int kNumMarks = 3;
 
   // Within a step, ops that are put here between these two are recorded and not done; copies are
   // refused. Where BeginRecording succeeded, EndRecording is called, whatever fails in between.

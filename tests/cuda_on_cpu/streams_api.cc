@@ -10,6 +10,7 @@ using llm::cuda_on_cpu::Queue;
 // A place in a stream's work: done when the stream has come so far. Never recorded means done.
 struct CUevent_st {
   int device = 0;  // that it was created for
+  bool is_timed = false;
   uint64_t stream_id = 0;
   uint64_t ticket = 0;
 };
@@ -75,10 +76,11 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
       Gpu::Get().Submit(queue, [recorded = *event] { RunUntilEvent(recorded); }));
 }
 
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned /*flags*/) {
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   LLM_ENTER_CALL();
   *event = new CUevent_st;
   (*event)->device = Gpu::current_device();
+  (*event)->is_timed = (flags & cudaEventDisableTiming) == 0;
   return cudaSuccess;
 }
 
@@ -98,7 +100,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (queue->capture != nullptr) {
     return Gpu::Get().Invalidate(queue, cudaErrorStreamCaptureUnsupported);
   }
-  *event = {event->device, queue->id, queue->submitted};
+  event->stream_id = queue->id;
+  event->ticket = queue->submitted;
   return cudaSuccess;
 }
 
@@ -106,6 +109,17 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   LLM_ENTER_CALL();
   const Queue* queue = Gpu::Get().FindById(event->stream_id);
   return queue == nullptr || queue->done >= event->ticket ? cudaSuccess : cudaErrorNotReady;
+}
+
+// The emulated device has no clock: whatever lies between two events took a millisecond, so that
+// nothing made of it can be mistaken for a measurement.
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+  for (const cudaEvent_t event : {begin, end}) {
+    if (!event->is_timed) return Gpu::Get().Remember(cudaErrorInvalidResourceHandle);
+    if (const cudaError_t error = cudaEventQuery(event); error != cudaSuccess) return error;
+  }
+  *milliseconds = 1;
+  return cudaSuccess;
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {

@@ -145,6 +145,25 @@ TEST_F(StreamsTest, MemoryHasALimit) {
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
 }
 
+TEST_F(StreamsTest, OnlyTimedEventsThatHavePassedTellATime) {
+  const EventOwner begin = std::move(CreateTimedEvent()).value();
+  const EventOwner end = std::move(CreateTimedEvent()).value();
+  const EventOwner untimed = std::move(CreateEvent()).value();
+  const DeviceFloats out(std::vector<float>{0}), in(std::vector<float>(100, 1.0f));
+  float milliseconds = 0;
+  ASSERT_EQ(cudaEventRecord(begin.get(), first_.get()), cudaSuccess);
+  ASSERT_EQ(LaunchTreeSum({in.get(), out.get(), 100}, 1, first_.get()), cudaSuccess);
+  ASSERT_EQ(cudaEventRecord(end.get(), first_.get()), cudaSuccess);
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, begin.get(), end.get()), cudaErrorNotReady);
+  ASSERT_EQ(cudaEventSynchronize(end.get()), cudaSuccess);
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, begin.get(), end.get()), cudaSuccess);
+  EXPECT_EQ(milliseconds, 1.0f);
+  ASSERT_EQ(cudaEventRecord(untimed.get(), first_.get()), cudaSuccess);
+  ASSERT_EQ(cudaEventSynchronize(untimed.get()), cudaSuccess);
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, begin.get(), untimed.get()),
+            cudaErrorInvalidResourceHandle);
+}
+
 using StepUploadsTest = StreamsTest;
 
 TEST_F(StepUploadsTest, ASpanIsCopiedOnceAStepAndAgainInTheNext) {

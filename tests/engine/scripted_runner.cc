@@ -194,7 +194,8 @@ absl::StatusOr<StepLogits> ScriptedRunner::Execute(const StepPlan& plan) {
   }
   RunAhead(plan);
   StepLogits result;
-  if (was_ahead) result.start = had_begun ? StepStart::kBehindLast : StepStart::kUnknown;
+  if (had_begun) result.device_ns = step_ns + token_ns * plan.num_tokens;
+  if (was_ahead && !had_begun) result.device_ns = StepLogits::kNotMeasured;
   result.logits = logits_.data();
   result.argmax = argmax_;
   result.max = max_;

@@ -83,11 +83,27 @@ TEST_F(LookAheadTest, BlocksAreTakenForAllOrForNone) {
   EXPECT_EQ(NumBlocks(*first) + NumBlocks(*second), 2u);
 }
 
-TEST_F(LookAheadTest, SomebodyWhoWaitsComesFirst) {
-  Start(32, SchedulingPolicy::kFcfs, {0}, /*max_sequences=*/1);
-  AddOf(4, 10);
+TEST_F(LookAheadTest, SomebodyWhoFindsNoPlaceWaitsForNoStepButThatBehindAnEnd) {
+  Start(32, SchedulingPolicy::kFcfs, {0}, /*max_sequences=*/2);
+  Sequence* ends = AddOf(4, 10);
   AddOf(4, 10, 100);
-  EXPECT_FALSE(Plan(kLooksAhead).looks_ahead);
+  Sequence* waits = AddOf(4, 10, 200);
+  EXPECT_TRUE(Step(kLooksAhead).looks_ahead);
+  scheduler->Remove(ends);
+  // The step that has begun; the one behind it is the waiting one's.
+  const StepPlan plan = Step({.max_tokens = 64, .decodes_only = true, .look_ahead = true});
+  EXPECT_EQ(plan.chunks.size(), 1u);
+  EXPECT_FALSE(plan.looks_ahead);
+  Step(kLooksAhead);
+  EXPECT_EQ(waits->status, SequenceStatus::kRunning);
+}
+
+TEST_F(LookAheadTest, SomebodyWhoCouldStartComesFirst) {
+  Start(32);
+  AddOf(4, 10);
+  Step(64);
+  AddOf(4, 10, 100);
+  EXPECT_FALSE(Step({.max_tokens = 64, .decodes_only = true, .look_ahead = true}).looks_ahead);
 }
 
 TEST_F(LookAheadTest, AnUnfinishedPromptIsNotLookedPast) {
