@@ -78,14 +78,16 @@ export INLAY_GEMMA3=${INLAY_GEMMA3:-$cache/gemma-3-270m-q4_k_m.gguf}
 if [ -f "$folder/rehearsal" ]; then
   rehearsal=yes
   say "a rehearsal on the emulated device: no figure means anything"
-elif [ -f "$folder/packed" ]; then
-  export LD_LIBRARY_PATH="$folder/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" INLAY_ROOT=$root
-elif command -v nvcc >/dev/null && command -v ninja >/dev/null; then
+fi
+if [ -f "$folder/packed" ]; then
+  folder=$(cd "$folder" && pwd)
+  export LD_LIBRARY_PATH="$folder/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" INLAY_PACK=$folder INLAY_ROOT=$root
+elif [ -z "$rehearsal" ] && command -v nvcc >/dev/null && command -v ninja >/dev/null; then
   target=$(echo "$gpu" | cut -d, -f2 | tr -d ' .')
   [ "$target" = 90 ] && target=90a
   within 60 cmake -S "$root" -B "$folder" -G Ninja -DINLAY_CUDA=ON -DINLAY_CUDA_TARGETS="$target" >"$scratch/build" 2>&1 &&
     within 400 ninja -C "$folder" gpu_tests cuda_bench synthetic_model llm-bench >>"$scratch/build" 2>&1 ||
-    { tail -n 40 "$scratch/build" >&2; fail "the build"; die "the build failed, or took too long: run again, it goes on where it was"; }
+    { tail -n 40 "$scratch/build" >&2; fail "the build"; die "the build failed, or took too long: run again, it goes on where it was; or gpu_pack.sh elsewhere"; }
 fi
 # Where the library may be that no linker's cache knows: a toolkit's folder, Python's packages.
 if ! ldconfig -p 2>/dev/null | grep -q 'libcublasLt\.so\.1[23]'; then

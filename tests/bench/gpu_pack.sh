@@ -22,7 +22,7 @@ for program in "${programs[@]}"; do strip -o "$pack/${program#"$folder"/}" "$pro
 ldd "${programs[@]}" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
   grep -Ev '/(libc|libm|libdl|librt|libpthread|libgcc_s|libstdc\+\+)\.so' |
   while IFS= read -r library; do strip -o "$pack/lib/$(basename "$library")" "$library"; done
-sed -e '/^add_test\|^set_tests_properties/!d' -e "s|\"$folder/|\"\${CMAKE_CURRENT_LIST_DIR}/|g" \
+sed -e '/^add_test\|^set_tests_properties/!d' -e "s|\"$folder/|\"\$ENV{INLAY_PACK}/|g" \
   -e 's|_BACKTRACE_TRIPLES ".*")$|WORKING_DIRECTORY "$ENV{INLAY_ROOT}")|' \
   "$folder/tests/gpu/CTestTestfile.cmake" >"$pack/CTestTestfile.cmake"
 git -C "$root" describe --always --dirty >"$pack/packed"
