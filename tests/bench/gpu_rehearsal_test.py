@@ -96,7 +96,7 @@ class GpuShTest(unittest.TestCase):
   *) echo '{"what": "c"}' ;;
 esac''')
         self.script("build/samples/llm-bench", "echo nonsense; exit 1")
-        code, result, _ = self.run_it(budget=8)
+        code, result, _ = self.run_it(budget=15)
         self.assertEqual(code, 1)
         self.assertEqual(result["tests"], "failed")
         self.assertEqual([figure["what"] for figure in result["figures"]], ["a", "b"])
