@@ -23,7 +23,6 @@ constexpr int kColumns = 32;  // of a stage
 constexpr int kStages = 4;
 constexpr int kChunk = 8;  // elements of 16 bytes
 constexpr int kRowChunks = kColumns / kChunk;
-constexpr unsigned kGroupedTiles = 8;  // of rows, that one output's neighbours in time have
 
 // Warps of a block and, of each warp, mma tiles: 16 outputs, 8 rows.
 template <int kOutputWarpsIn, int kRowWarpsIn, int kOutputTilesIn, int kRowTilesIn, int kBlocksIn>
@@ -170,23 +169,6 @@ __device__ __forceinline__ void MultiplyStage(const Stage<Shape>& stage, int out
       }
     }
   }
-}
-
-struct BlockTile {
-  unsigned outputs;
-  unsigned rows;
-};
-
-// Blocks that run at the same time have 8 tiles of rows and as many outputs as that leaves, so that
-// both come out of the second-level cache.
-__device__ __forceinline__ BlockTile FindBlockTile() {
-  const unsigned index = blockIdx.y * gridDim.x + blockIdx.x;
-  const unsigned group = index / (kGroupedTiles * gridDim.x);
-  const unsigned first = group * kGroupedTiles;
-  const unsigned left = gridDim.y - first;
-  const unsigned tiles = left < kGroupedTiles ? left : kGroupedTiles;
-  const unsigned within = index - first * gridDim.x;
-  return {within / tiles, first + within % tiles};
 }
 
 template <int kShape>

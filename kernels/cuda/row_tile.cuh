@@ -61,6 +61,23 @@ __device__ __forceinline__ RowTile FindRowTile(const ExpertRows& experts, int64_
   return {-1, 0, 0};
 }
 
+struct BlockTile {
+  unsigned outputs;
+  unsigned rows;
+};
+
+// Blocks that run at the same time have 8 tiles of rows and as many outputs as that leaves, so that
+// both come out of the second-level cache.
+__device__ __forceinline__ BlockTile FindBlockTile() {
+  constexpr unsigned kGrouped = 8;
+  const unsigned index = blockIdx.y * gridDim.x + blockIdx.x;
+  const unsigned first = index / (kGrouped * gridDim.x) * kGrouped;
+  const unsigned left = gridDim.y - first;
+  const unsigned tiles = left < kGrouped ? left : kGrouped;
+  const unsigned within = index - first * gridDim.x;
+  return {within / tiles, first + within % tiles};
+}
+
 // Tile `index`; `args` becomes what its expert alone has, up to its last row.
 template <typename Args>
 __device__ __forceinline__ RowTile SelectExpert(int tile_rows, unsigned index, int64_t* rows,
