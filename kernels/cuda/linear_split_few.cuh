@@ -1,7 +1,7 @@
-// f32 activations times weights in blocks, for up to 8 rows: the four warps of a block share 16
-// outputs, each with every fourth group of 32 columns, so that a small matrix still fills the
+// f32 activations times weights in blocks, for up to 8 rows: the four warps of a block share 16 or
+// 32 outputs, each with every fourth group of 32 columns, so that a small matrix still fills the
 // device and its bytes are asked for well ahead. What the groups give is added up afterwards, a
-// thread an output and row, in the order that linear_split_many.cuh has.
+// thread an output and some rows, in the order that linear_split_many.cuh has.
 #pragma once
 
 #include "kernels/cuda/launch.cuh"
@@ -14,28 +14,32 @@ namespace llm {
 struct SplitFew {
   static constexpr int kWarps = 4;
   static constexpr int kThreads = kWarps * kWarp;
-  static constexpr int kOutputs = 16;
   static constexpr int kRows = 8;
-  static constexpr int kStages = 6;
-  static constexpr int kBlocks = 3;             // a multiprocessor
-  static constexpr int kStride = kOutputs + 4;  // of terms: rows 2 apart lie in different banks
+  static constexpr int kMostStages = 6;
+  static constexpr int kStageBytes = 52 * 1024;  // all of them: three blocks a multiprocessor
+  static constexpr int kBlocks = 3;
   // A warp splits half of a row's stage at a time, a float4 a lane.
   static constexpr int kUnitColumns = 4 * kWarp;
   static constexpr int kRowUnits = kStageColumns / kUnitColumns;
   static constexpr int kLoads = kRows * kRowUnits / kWarps;
 };
-static_assert(SplitFew::kOutputs * SplitFew::kRows == SplitFew::kThreads, "a thread a sum");
 
-template <typename Block>
-using SplitFewStage = WeightStage<Block, SplitFew::kOutputs, kStageColumns>;
+template <typename Block, int kTiles>
+using SplitFewStage = WeightStage<Block, 16 * kTiles, kStageColumns>;
 template <typename Block>
 using SplitFewRows = SplitRows<SplitBlock<Block>::kF16, SplitFew::kRows, kStageColumns>;
 
-template <typename Block>
+template <typename Block, int kTiles>
 struct SplitFewShared {
-  SplitFewStage<Block> stages[SplitFew::kStages];
+  using Stage = SplitFewStage<Block, kTiles>;
+  static constexpr int kFitting = SplitFew::kStageBytes / static_cast<int>(sizeof(Stage));
+  static constexpr int kStages =
+      kFitting < SplitFew::kMostStages ? kFitting : SplitFew::kMostStages;
+  static constexpr int kStride = 16 * kTiles + 4;  // of terms: rows 2 apart in different banks
+
+  Stage stages[kStages];
   SplitFewRows<Block> rows[2];
-  float terms[kStageGroups][SplitFragment<Block>::kHalves][SplitFew::kRows][SplitFew::kStride];
+  float terms[kStageGroups][SplitFragment<Block>::kHalves][SplitFew::kRows][kStride];
 };
 
 // A lane's column in each stage.
@@ -91,35 +95,50 @@ __device__ __forceinline__ void ClearRows(int num_rows, SplitFewRows<Block> (&ro
   }
 }
 
-// What every fourth group of the stage gives. `blocks` are those of the lane's two outputs.
-template <typename Block>
-__device__ __forceinline__ void StoreSplitTerms(const std::byte* const (&blocks)[2], int num_groups,
-                                                const SplitFewRows<Block>& rows,
-                                                SplitFewShared<Block>* shared) {
+// What every fourth group of a stage gives. `begins` are where the lane's outputs begin.
+template <typename Block, int kTiles>
+__device__ __forceinline__ void StoreSplitTerms(const SplitFewStage<Block, kTiles>& stage,
+                                                const std::byte* const (&begins)[kTiles][2],
+                                                int step, int num_groups,
+                                                SplitFewShared<Block, kTiles>* shared) {
   using Fragment = SplitFragment<Block>;
   const int lane = Lane();
+  const SplitFewRows<Block>& rows = shared->rows[step % 2];
+  const std::byte* blocks[kTiles][2];
+#pragma unroll
+  for (int tile = 0; tile < kTiles; ++tile) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      blocks[tile][half] =
+          BlocksIn(stage, tile * 16 + half * 8 + lane / 4, begins[tile][half], step);
+    }
+  }
 #pragma unroll
   for (int i = 0; i < kStageGroups / SplitFew::kWarps; ++i) {
     const int group = WarpIndex() + i * SplitFew::kWarps;
     if (group >= num_groups) break;
-    const Fragment weights = LoadSplitFragment<Block>(blocks, group);
     uint32_t b[SplitFewRows<Block>::kParts][4];
     LoadParts(rows, 0, group * kActivationGroup, b);
-    float terms[Fragment::kHalves][4];
-    GroupTerms<Block>(weights, b, terms);
 #pragma unroll
-    for (int half = 0; half < Fragment::kHalves; ++half) {
+    for (int tile = 0; tile < kTiles; ++tile) {
+      const Fragment weights = LoadSplitFragment<Block>(blocks[tile], group);
+      float terms[Fragment::kHalves][4];
+      GroupTerms<Block>(weights, b, terms);
 #pragma unroll
-      for (int j = 0; j < 4; ++j) {
-        shared->terms[group][half][lane % 4 * 2 + j % 2][lane / 4 + j / 2 * 8] = terms[half][j];
+      for (int half = 0; half < Fragment::kHalves; ++half) {
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+          const int output = tile * 16 + lane / 4 + j / 2 * 8;
+          shared->terms[group][half][lane % 4 * 2 + j % 2][output] = terms[half][j];
+        }
       }
     }
   }
 }
 
 // In the order of groups.
-template <typename Block>
-__device__ __forceinline__ float AddSplitTerms(const SplitFewShared<Block>& shared,
+template <typename Block, int kTiles>
+__device__ __forceinline__ float AddSplitTerms(const SplitFewShared<Block, kTiles>& shared,
                                                const SplitFewRows<Block>& rows, int num_groups,
                                                int row, int output, float sum) {
   constexpr bool kF16 = SplitBlock<Block>::kF16;
@@ -137,11 +156,15 @@ __device__ __forceinline__ float AddSplitTerms(const SplitFewShared<Block>& shar
   return sum;
 }
 
-template <typename Block>
+template <typename Block, int kTiles>
 __global__ void __launch_bounds__(SplitFew::kThreads, SplitFew::kBlocks)
     linear_split_few_kernel(const LinearBlocksArgs all) {
   using Shape = SplitFew;
-  SplitFewShared<Block>* shared = DynamicShared<SplitFewShared<Block>>();
+  using Shared = SplitFewShared<Block, kTiles>;
+  using Stage = typename Shared::Stage;
+  constexpr int kInFlight = Shared::kStages - 1;
+  constexpr int kRowStep = Shape::kRows / kTiles;  // between the rows of a thread's sums
+  Shared* shared = DynamicShared<Shared>();
   LinearBlocksArgs args = all;
   const RowTile tile = SelectExpert(Shape::kRows, &args.activations.rows, &args);
   if (tile.expert < 0) return;
@@ -149,32 +172,34 @@ __global__ void __launch_bounds__(SplitFew::kThreads, SplitFew::kBlocks)
   const int64_t left = a.rows - tile.first_row;
   const int num_rows = left < Shape::kRows ? static_cast<int>(left) : Shape::kRows;
   const int num_steps = static_cast<int>((a.cols + kStageColumns - 1) / kStageColumns);
-  const int64_t first_output = static_cast<int64_t>(blockIdx.x) * Shape::kOutputs;
-  const int thread = static_cast<int>(threadIdx.x);
-  const CopySource copied = FindCopies<SplitFewStage<Block>, Shape::kThreads>(args, first_output);
-  for (int step = 0; step < Shape::kStages - 1; ++step) {
+  const int64_t first_output = static_cast<int64_t>(blockIdx.x) * Stage::kOutputs;
+  const CopySource copied = FindCopies<Stage, Shape::kThreads>(args, first_output);
+  for (int step = 0; step < kInFlight; ++step) {
     if (step < num_steps) CopyStage<Shape::kThreads>(args, copied, step, &shared->stages[step]);
     CommitCopies();
   }
-  const float* from =
-      a.values + (tile.first_row + WarpIndex() / Shape::kRowUnits) * a.cols + FewColumn();
+  const int64_t first_row = tile.first_row + WarpIndex() / Shape::kRowUnits;
+  const float* from = a.values + first_row * a.cols + FewColumn();
   SplitFewValues values;
   LoadFewValues(a, from, num_rows, 0, &values);
   ClearRows<Block>(num_rows, shared->rows);
   StoreFewValues<Block>(values, num_rows, &shared->rows[0]);
   if (num_steps > 1) LoadFewValues(a, from, num_rows, 1, &values);
-  const std::byte* begins[2] = {BlocksOf<Block>(args, first_output + Lane() / 4),
-                                BlocksOf<Block>(args, first_output + Lane() / 4 + 8)};
-  const int output = thread % Shape::kOutputs;
-  const int row = thread / Shape::kOutputs;
-  float sum = 0;
+  const std::byte* begins[kTiles][2];
+#pragma unroll
+  for (int i = 0; i < 2 * kTiles; ++i) {
+    begins[i / 2][i % 2] = BlocksOf<Block>(args, first_output + i * 8 + Lane() / 4);
+  }
+  const int output = static_cast<int>(threadIdx.x) % Stage::kOutputs;
+  const int row = static_cast<int>(threadIdx.x) / Stage::kOutputs;
+  float sums[kTiles] = {};
   int stage = 0;
   for (int step = 0; step < num_steps; ++step) {
-    WaitCopies<Shape::kStages - 2>();
+    WaitCopies<kInFlight - 1>();
     // The stage and the step's rows are there; the terms before have been added.
     __syncthreads();
-    const int next = step + Shape::kStages - 1;
-    const int free = stage == 0 ? Shape::kStages - 1 : stage - 1;
+    const int next = step + kInFlight;
+    const int free = stage == 0 ? kInFlight : stage - 1;
     if (next < num_steps) {
       CopyStage<Shape::kThreads>(args, copied, next, &shared->stages[free]);
     }
@@ -184,29 +209,46 @@ __global__ void __launch_bounds__(SplitFew::kThreads, SplitFew::kBlocks)
     }
     if (step + 2 < num_steps) LoadFewValues(a, from, num_rows, step + 2, &values);
     const int num_groups = StepColumns(args, step) / kActivationGroup;
-    const SplitFewStage<Block>& weights = shared->stages[stage];
-    const std::byte* blocks[2] = {BlocksIn(weights, Lane() / 4, begins[0], step),
-                                  BlocksIn(weights, Lane() / 4 + 8, begins[1], step)};
-    StoreSplitTerms<Block>(blocks, num_groups, shared->rows[step % 2], shared);
+    StoreSplitTerms<Block, kTiles>(shared->stages[stage], begins, step, num_groups, shared);
     __syncthreads();  // the terms are there
-    if (row < num_rows) {
-      sum = AddSplitTerms(*shared, shared->rows[step % 2], num_groups, row, output, sum);
+#pragma unroll
+    for (int i = 0; i < kTiles; ++i) {
+      if (row + i * kRowStep >= num_rows) break;
+      sums[i] = AddSplitTerms(*shared, shared->rows[step % 2], num_groups, row + i * kRowStep,
+                              output, sums[i]);
     }
-    stage = stage == Shape::kStages - 1 ? 0 : stage + 1;
+    stage = stage == kInFlight ? 0 : stage + 1;
   }
   const int64_t at = first_output + output;
-  if (row >= num_rows || at >= args.outputs) return;
-  args.out[(tile.first_row + row) * args.out_stride + at] =
-      sum + (args.bias != nullptr ? args.bias[at] : 0.0f);
+  if (at >= args.outputs) return;
+  const float bias = args.bias != nullptr ? args.bias[at] : 0.0f;
+#pragma unroll
+  for (int i = 0; i < kTiles; ++i) {
+    if (row + i * kRowStep >= num_rows) break;
+    args.out[(tile.first_row + row + i * kRowStep) * args.out_stride + at] = sums[i] + bias;
+  }
 }
 
+template <typename Block, int kTiles>
+cudaError_t LaunchFewTiles(const LinearBlocksArgs& args, dim3 grid, cudaStream_t stream) {
+  return Launch(linear_split_few_kernel<Block, kTiles>,
+                {grid, dim3(SplitFew::kThreads), sizeof(SplitFewShared<Block, kTiles>)}, stream,
+                args);
+}
+
+// 32 outputs a block where that leaves two for each multiprocessor: rows are split for more at
+// once.
 template <typename Block>
 cudaError_t LaunchSplitFew(const LinearBlocksArgs& args, cudaStream_t stream) {
-  using Shape = SplitFew;
-  const dim3 grid(static_cast<unsigned>((args.outputs + Shape::kOutputs - 1) / Shape::kOutputs),
-                  NumRowTiles(args.experts, args.activations.rows, Shape::kRows));
-  return Launch(linear_split_few_kernel<Block>,
-                {grid, dim3(Shape::kThreads), sizeof(SplitFewShared<Block>)}, stream, args);
+  const unsigned row_tiles = NumRowTiles(args.experts, args.activations.rows, SplitFew::kRows);
+  if constexpr (IsPlainSplit<Block>()) {
+    int count = 0;
+    if (const cudaError_t error = CountMultiprocessors(&count); error != cudaSuccess) return error;
+    const dim3 grid(static_cast<unsigned>((args.outputs + 31) / 32), row_tiles);
+    if (int64_t{grid.x} * grid.y >= 2 * count) return LaunchFewTiles<Block, 2>(args, grid, stream);
+  }
+  const dim3 grid(static_cast<unsigned>((args.outputs + 15) / 16), row_tiles);
+  return LaunchFewTiles<Block, 1>(args, grid, stream);
 }
 
 }  // namespace llm
