@@ -150,7 +150,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
 }
 
 template <DType kType, typename Shape>
-cudaError_t LaunchRows(const AttentionArgs& args, cudaStream_t stream) {
+cudaError_t LaunchRows(const AttentionArgs& args, LaunchStream stream) {
   const int group = args.num_heads / args.kv.num_kv_heads;
   const int64_t places = FirstPlace(args.num_tokens, group, Shape::kRows, args.num_sequences);
   const dim3 grid(static_cast<unsigned>(places), static_cast<unsigned>(args.kv.num_kv_heads),
@@ -164,7 +164,7 @@ cudaError_t LaunchRows(const AttentionArgs& args, cudaStream_t stream) {
 // Small tiles for sequences with few rows each, as those that decode. F32, which is three bf16, has
 // registers for more than 128 dimensions only where four warps share them.
 template <DType kType>
-cudaError_t LaunchAttentionOf(const AttentionArgs& args, cudaStream_t stream) {
+cudaError_t LaunchAttentionOf(const AttentionArgs& args, LaunchStream stream) {
   const int64_t group = args.num_heads / args.kv.num_kv_heads;
   const bool few = args.num_tokens * group <= int64_t{16} * args.num_sequences;
   const int two_warps_dims = kType == DType::kF32 ? kSlabDims : 2 * kSlabDims;

@@ -32,7 +32,7 @@ LinearBlocksArgs BlocksArgs(const LinearParams& params, const Output& output) {
 }
 
 absl::Status LinearOfElements(const LinearParams& params, const Output& output, DType type,
-                              cudaStream_t stream) {
+                              LaunchStream stream) {
   const Activations& a = params.activations;
   const bool round_to_bf16 = params.round_to_bf16 && type == DType::kBF16;
   if (!round_to_bf16 && type != DType::kF32 && a.cols % kRunColumns == 0) {
@@ -55,7 +55,7 @@ absl::Status LinearOfElements(const LinearParams& params, const Output& output, 
                     tensor_cores ? LaunchLinearBF16(args, stream) : LaunchLinearF32(args, stream));
 }
 
-absl::Status LinearOfBlocks(const LinearParams& params, const Output& output, cudaStream_t stream) {
+absl::Status LinearOfBlocks(const LinearParams& params, const Output& output, LaunchStream stream) {
   const WeightFormat weight_format = output.linear.weight.format;
   const std::optional<BlockFormat> format = BlockFormatOf(weight_format);
   if (!format) return NoKernel("linear", weight_format);
@@ -65,7 +65,7 @@ absl::Status LinearOfBlocks(const LinearParams& params, const Output& output, cu
                                      : LaunchLinearBlocks(*format, args, stream));
 }
 
-absl::Status RunOutput(const LinearParams& params, const Output& output, cudaStream_t stream) {
+absl::Status RunOutput(const LinearParams& params, const Output& output, LaunchStream stream) {
   if (params.activations.rows == 0 || output.linear.weight.rows == 0) return absl::OkStatus();
   const std::optional<DType> type = ElementType(output.linear.weight.format);
   return type ? LinearOfElements(params, output, *type, stream)
@@ -109,7 +109,9 @@ absl::Status Embed(const EmbedParams& params, const CudaStream& stream) {
   if (params.token_ids.empty()) return absl::OkStatus();
   EmbedArgs args = {};
   LLM_ASSIGN_OR_RETURN(args.token_ids, stream.uploads->Upload(stream.stream, params.token_ids));
+  args.pending = params.pending;
   args.table = params.table.data;
+  args.table_rows = params.table.rows;
   args.num_tokens = static_cast<int64_t>(params.token_ids.size());
   args.cols = params.table.cols;
   args.scale = params.scale;

@@ -157,7 +157,7 @@ __global__ void __launch_bounds__(kWarps* kWarp) linear_bf16_few_kernel(const Li
 }
 
 template <int kWarps, int kRowTiles>
-cudaError_t LaunchTile(const LinearArgs& args, cudaStream_t stream) {
+cudaError_t LaunchTile(const LinearArgs& args, LaunchStream stream) {
   constexpr int kOutputs = 16 * kWarps;
   return Launch(
       linear_bf16_few_kernel<kWarps, kRowTiles>,
@@ -169,7 +169,7 @@ cudaError_t LaunchTile(const LinearArgs& args, cudaStream_t stream) {
 
 // Warps that share activations, as many as leave a block to each multiprocessor.
 template <int kRowTiles>
-cudaError_t LaunchRows(const LinearArgs& args, cudaStream_t stream) {
+cudaError_t LaunchRows(const LinearArgs& args, LaunchStream stream) {
   int count = 0;
   if (const cudaError_t error = CountMultiprocessors(&count); error != cudaSuccess) return error;
   const int64_t warps =
@@ -181,7 +181,7 @@ cudaError_t LaunchRows(const LinearArgs& args, cudaStream_t stream) {
 
 }  // namespace
 
-cudaError_t LaunchLinearBF16Few(const LinearArgs& args, cudaStream_t stream) {
+cudaError_t LaunchLinearBF16Few(const LinearArgs& args, LaunchStream stream) {
   if (args.rows <= 8 * args.experts.count) return LaunchRows<1>(args, stream);
   return args.rows <= 16 * args.experts.count ? LaunchRows<2>(args, stream)
                                               : LaunchRows<4>(args, stream);

@@ -228,7 +228,7 @@ dim3 GridOf(const LinearArgs& args) {
 }
 
 template <int kShape>
-cudaError_t LaunchTile(const LinearArgs& args, cudaStream_t stream) {
+cudaError_t LaunchTile(const LinearArgs& args, LaunchStream stream) {
   using Shape = ShapeOf<kShape>;
   return Launch(linear_bf16_kernel<kShape>,
                 {GridOf<kShape>(args), dim3(Shape::kThreads), kStages * sizeof(Stage<Shape>)},
@@ -244,7 +244,7 @@ bool Fills(const LinearArgs& args, int multiprocessors) {
 
 }  // namespace
 
-cudaError_t LaunchLinearBF16(const LinearArgs& args, cudaStream_t stream) {
+cudaError_t LaunchLinearBF16(const LinearArgs& args, LaunchStream stream) {
   if (args.rows <= 32 * args.experts.count) return LaunchLinearBF16Few(args, stream);
   int count = 0;
   if (const cudaError_t error = CountMultiprocessors(&count); error != cudaSuccess) return error;

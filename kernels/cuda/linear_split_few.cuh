@@ -230,7 +230,7 @@ __global__ void __launch_bounds__(SplitFew::kThreads, SplitFew::kBlocks)
 }
 
 template <typename Block, int kTiles>
-cudaError_t LaunchFewTiles(const LinearBlocksArgs& args, dim3 grid, cudaStream_t stream) {
+cudaError_t LaunchFewTiles(const LinearBlocksArgs& args, dim3 grid, LaunchStream stream) {
   return Launch(linear_split_few_kernel<Block, kTiles>,
                 {grid, dim3(SplitFew::kThreads), sizeof(SplitFewShared<Block, kTiles>)}, stream,
                 args);
@@ -239,7 +239,7 @@ cudaError_t LaunchFewTiles(const LinearBlocksArgs& args, dim3 grid, cudaStream_t
 // 32 outputs a block where that leaves two for each multiprocessor: rows are split for more at
 // once.
 template <typename Block>
-cudaError_t LaunchSplitFew(const LinearBlocksArgs& args, cudaStream_t stream) {
+cudaError_t LaunchSplitFew(const LinearBlocksArgs& args, LaunchStream stream) {
   const unsigned row_tiles = NumRowTiles(args.experts, args.activations.rows, SplitFew::kRows);
   if constexpr (IsPlainSplit<Block>()) {
     int count = 0;

@@ -8,7 +8,7 @@
 namespace llm {
 
 template <typename Block>
-cudaError_t LaunchSplitBlock(const LinearBlocksArgs& args, cudaStream_t stream) {
+cudaError_t LaunchSplitBlock(const LinearBlocksArgs& args, LaunchStream stream) {
   return args.activations.rows <= SplitFew::kRows * args.experts.count
              ? LaunchSplitFew<Block>(args, stream)
              : LaunchSplitMany<Block>(args, stream);

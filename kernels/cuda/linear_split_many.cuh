@@ -202,7 +202,7 @@ bool Fills(const LinearBlocksArgs& args, int multiprocessors) {
 
 template <typename Block, typename Shape>
 cudaError_t LaunchSplitShape(void (*kernel)(LinearBlocksArgs), const LinearBlocksArgs& args,
-                             cudaStream_t stream) {
+                             LaunchStream stream) {
   return Launch(
       kernel,
       {SplitGrid<Shape>(args), dim3(Shape::kThreads), sizeof(SplitManyShared<Block, Shape>)},
@@ -211,7 +211,7 @@ cudaError_t LaunchSplitShape(void (*kernel)(LinearBlocksArgs), const LinearBlock
 
 // Weights of integers have no large tile: their scales and minimums leave no registers for it.
 template <typename Block>
-cudaError_t LaunchSplitMany(const LinearBlocksArgs& args, cudaStream_t stream) {
+cudaError_t LaunchSplitMany(const LinearBlocksArgs& args, LaunchStream stream) {
   int count = 0;
   if (const cudaError_t error = CountMultiprocessors(&count); error != cudaSuccess) return error;
   if constexpr (IsPlainSplit<Block>()) {
