@@ -178,9 +178,9 @@ __global__ void __launch_bounds__(ShapeOf<kShape>::kThreads, ShapeOf<kShape>::kB
   Stage<Shape>* stages = DynamicShared<Stage<Shape>>();  // [kStages]
   LinearArgs args = all;
   const BlockTile at = FindBlockTile();
+  const int64_t first_output = SelectTarget(all, Shape::kOutputs, at.outputs, &args);
   const RowTile tile = SelectExpert(Shape::kRows, at.rows, &args.rows, &args);
   if (tile.expert < 0) return;
-  const int64_t first_output = int64_t{at.outputs} * Shape::kOutputs;
   const Sources<Shape> from = FindSources<Shape>(args, first_output, tile.first_row);
   const int num_steps = static_cast<int>((args.cols + kColumns - 1) / kColumns);
   Values<Shape> values;
@@ -223,7 +223,7 @@ __global__ void __launch_bounds__(ShapeOf<kShape>::kThreads, ShapeOf<kShape>::kB
 template <int kShape>
 dim3 GridOf(const LinearArgs& args) {
   using Shape = ShapeOf<kShape>;
-  return dim3(static_cast<unsigned>((args.outputs + Shape::kOutputs - 1) / Shape::kOutputs),
+  return dim3(NumOutputTiles(args, Shape::kOutputs),
               NumRowTiles(args.experts, args.rows, Shape::kRows));
 }
 

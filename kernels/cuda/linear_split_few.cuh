@@ -166,13 +166,13 @@ __global__ void __launch_bounds__(SplitFew::kThreads, SplitFew::kBlocks)
   constexpr int kRowStep = Shape::kRows / kTiles;  // between the rows of a thread's sums
   Shared* shared = DynamicShared<Shared>();
   LinearBlocksArgs args = all;
+  const int64_t first_output = SelectTarget(all, Stage::kOutputs, blockIdx.x, &args);
   const RowTile tile = SelectExpert(Shape::kRows, &args.activations.rows, &args);
   if (tile.expert < 0) return;
   const Activations& a = args.activations;
   const int64_t left = a.rows - tile.first_row;
   const int num_rows = left < Shape::kRows ? static_cast<int>(left) : Shape::kRows;
   const int num_steps = static_cast<int>((a.cols + kStageColumns - 1) / kStageColumns);
-  const int64_t first_output = static_cast<int64_t>(blockIdx.x) * Stage::kOutputs;
   const CopySource copied = FindCopies<Stage, Shape::kThreads>(args, first_output);
   for (int step = 0; step < kInFlight; ++step) {
     if (step < num_steps) CopyStage<Shape::kThreads>(args, copied, step, &shared->stages[step]);
@@ -244,10 +244,10 @@ cudaError_t LaunchSplitFew(const LinearBlocksArgs& args, LaunchStream stream) {
   if constexpr (IsPlainSplit<Block>()) {
     int count = 0;
     if (const cudaError_t error = CountMultiprocessors(&count); error != cudaSuccess) return error;
-    const dim3 grid(static_cast<unsigned>((args.outputs + 31) / 32), row_tiles);
+    const dim3 grid(NumOutputTiles(args, 32), row_tiles);
     if (int64_t{grid.x} * grid.y >= 2 * count) return LaunchFewTiles<Block, 2>(args, grid, stream);
   }
-  const dim3 grid(static_cast<unsigned>((args.outputs + 15) / 16), row_tiles);
+  const dim3 grid(NumOutputTiles(args, 16), row_tiles);
   return LaunchFewTiles<Block, 1>(args, grid, stream);
 }
 

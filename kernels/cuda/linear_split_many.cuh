@@ -121,13 +121,13 @@ __device__ __forceinline__ void MultiplyMany(const LinearBlocksArgs& all) {
   Shared* shared = DynamicShared<Shared>();
   LinearBlocksArgs args = all;
   const BlockTile at = FindBlockTile();
+  const int64_t first_output = SelectTarget(all, Shape::kOutputs, at.outputs, &args);
   const RowTile tile = SelectExpert(Shape::kRows, at.rows, &args.activations.rows, &args);
   if (tile.expert < 0) return;
   const Activations& a = args.activations;
   const int64_t left = a.rows - tile.first_row;
   const int num_rows = left < Shape::kRows ? static_cast<int>(left) : Shape::kRows;
   const int num_groups = static_cast<int>(a.cols / kActivationGroup);
-  const int64_t first_output = int64_t{at.outputs} * Shape::kOutputs;
   const int thread = static_cast<int>(threadIdx.x);
   const int row = thread / 4 < num_rows ? thread / 4 : num_rows - 1;
   const float* values_row = a.values + (tile.first_row + row) * a.cols + thread % 4 * 8;
@@ -189,7 +189,7 @@ __global__ void __launch_bounds__(SplitLarge::kThreads, SplitLarge::kBlocks)
 
 template <typename Shape>
 dim3 SplitGrid(const LinearBlocksArgs& args) {
-  return dim3(static_cast<unsigned>((args.outputs + Shape::kOutputs - 1) / Shape::kOutputs),
+  return dim3(NumOutputTiles(args, Shape::kOutputs),
               NumRowTiles(args.experts, args.activations.rows, Shape::kRows));
 }
 

@@ -90,6 +90,29 @@ TEST_P(LinearSplitOnCudaTest, ARowHasTheSameBitsInEveryBatch) {
   }
 }
 
+TEST_P(LinearSplitOnCudaTest, OutputsOfOneCallHaveTheBitsOfSeparateCalls) {
+  std::mt19937 random(89);
+  constexpr int64_t kCols = 256;
+  for (const int64_t rows : {3, 40}) {
+    const RandomActivations a = MakeActivations(rows, kCols, &random);
+    std::vector<std::unique_ptr<Packed>> weights;
+    std::vector<std::vector<float>> results;
+    std::vector<LinearOutput> outputs;
+    for (const int64_t count : {70, 16, 129}) {
+      weights.push_back(
+          Pack(CudaOnCpuKernels(), MakeRandomWeight(GetParam(), count, kCols, &random)));
+      results.emplace_back(static_cast<size_t>(rows * count));
+      outputs.push_back({weights.back()->weight, nullptr, results.back().data(), count});
+    }
+    const absl::Status status =
+        CudaOnCpuKernels().linear({.activations = a.Values(0, rows), .outputs = outputs}, {});
+    ASSERT_TRUE(status.ok()) << status;
+    for (size_t i = 0; i < weights.size(); ++i) {
+      EXPECT_EQ(results[i], RunLinear(*weights[i], a, 0, rows)) << rows << " rows, output " << i;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, LinearSplitOnCudaTest,
                          testing::Values(WeightFormat::kF16, WeightFormat::kBF16,
                                          WeightFormat::kF8_E4M3, WeightFormat::kMXFP8,
