@@ -74,12 +74,16 @@ class DeviceStream {
   }
 };
 
-// For the arrays of a step; it outlives the stream.
+// For the arrays of a step, and beside them; it outlives the stream.
 struct UploadMemory {
   std::byte* device = nullptr;  // `bytes`
   std::byte* pinned = nullptr;  // kStages * bytes
   std::byte* staged = nullptr;  // likewise, the device's; null: no step begins ahead
   size_t bytes = 0;
+  // The device's, for activations that a linear layer rounds for all of its blocks; null: each
+  // block rounds them by itself.
+  std::byte* rounded = nullptr;
+  size_t rounded_bytes = 0;
 
   // Those of a step are written while those of the step before are still read.
   static constexpr size_t kStages = 2;
