@@ -147,6 +147,11 @@ absl::Status CudaDeviceStream::CopyWithin(void* to, const void* from, size_t byt
   return Copy("copy within the device", to, from, bytes, cudaMemcpyDeviceToDevice);
 }
 
+std::vector<std::string> CudaDeviceStream::TakeNotices() {
+  if (dense_ == nullptr) return {};
+  return dense_->TakeNotices();
+}
+
 absl::Status CudaDeviceStream::Clear(void* memory, size_t bytes) {
   LLM_RETURN_IF_ERROR(CheckDone("clear"));
   const ScopedCudaDevice scope(index_);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "kernels/cuda/cuda_graph.h"
@@ -46,6 +47,7 @@ class CudaDeviceStream : public DeviceStream {
   absl::Status CopyIn(void* to, const void* from, size_t bytes) override;
   absl::Status CopyOut(void* to, const void* from, size_t bytes) override;
   absl::Status CopyWithin(void* to, const void* from, size_t bytes) override;
+  std::vector<std::string> TakeNotices() override;
   absl::Status Clear(void* memory, size_t bytes) override;
   absl::Status Wait() override;
   absl::Status Mark(int mark) override;

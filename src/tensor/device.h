@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -37,6 +38,8 @@ class DeviceStream {
   virtual absl::Status UseLibrary(std::byte* /*memory*/, size_t /*bytes*/) {
     return absl::UnavailableError("the device has no library of linear layers");
   }
+  // What that library would not do, or failed at, since the last call, for the log: a line each.
+  virtual std::vector<std::string> TakeNotices() { return {}; }
 
   // Between the device and the host. Pinned host memory is read, or filled, at the latest when Wait
   // returns, other memory before the call does.

@@ -102,12 +102,12 @@ absl::Status RunCase(const Bench& bench, const Case& c, const Figure& figure) {
   params.output.cols = c.row_floats();
   params.workspace = static_cast<std::byte*>(workspace.get());
   params.workspace_bytes = workspace_bytes;
-  const auto run = [&](int call) {
+  const auto run = [&](int call, LaunchStream stream) {
     params.kv.base = static_cast<std::byte*>(kv.get()) + call % copies * c.kv_bytes();
-    return cuda::Attention(params, {bench.stream, bench.uploads, nullptr});
+    return cuda::Attention(params, {stream, bench.uploads, nullptr});
   };
-  LLM_RETURN_IF_ERROR(bench.uploads->Begin());
-  LLM_ASSIGN_OR_RETURN(const Times times, Measure(bench, run));
+  LLM_RETURN_IF_ERROR(bench.uploads->Begin(/*ahead=*/false));
+  LLM_ASSIGN_OR_RETURN(const Times times, MeasureInGraph(bench, run));
   PrintFigure(bench, figure, times);
   return absl::OkStatus();
 }

@@ -11,6 +11,8 @@ namespace {
 
 constexpr int kRounds = 5;
 constexpr double kRoundMicroseconds = 10e3;
+constexpr int kMostCalls = 2000;
+constexpr int kMostCallsOfAGraph = 200;  // a millisecond or more: its own launch is a small part
 constexpr int64_t kCacheBytes = int64_t{512} << 20;  // ten times a GPU's largest
 
 class Stopwatch {
@@ -40,22 +42,64 @@ class Stopwatch {
   EventOwner begin_, end_;
 };
 
+int CallsOfARound(const Bench& bench, double once, int most) {
+  if (bench.quick) return 2;
+  return std::clamp(static_cast<int>(kRoundMicroseconds / std::max(once, 1.0)), 1, most);
+}
+
+// `round` gives the time of one of its calls.
+absl::StatusOr<Times> TimesOf(const Bench& bench,
+                              const std::function<absl::StatusOr<double>(int)>& round) {
+  std::vector<double> rounds;
+  for (int i = 0; i < (bench.quick ? 1 : kRounds); ++i) {
+    LLM_ASSIGN_OR_RETURN(const double each, round(i));
+    rounds.push_back(each);
+  }
+  std::sort(rounds.begin(), rounds.end());
+  return Times{rounds[rounds.size() / 2], rounds.front(), rounds.back()};
+}
+
+absl::StatusOr<GraphExecOwner> MakeGraph(
+    int calls, const std::function<absl::Status(int, LaunchStream)>& work) {
+  cudaGraph_t created = nullptr;
+  LLM_RETURN_IF_CUDA_ERROR("graph", cudaGraphCreate(&created, 0));
+  const GraphOwner graph(created);
+  GraphRecording recording(graph.get());
+  for (int i = 0; i < calls; ++i) LLM_RETURN_IF_ERROR(work(i, {nullptr, &recording}));
+  cudaGraphExec_t exec = nullptr;
+  LLM_RETURN_IF_CUDA_ERROR("graph", cudaGraphInstantiate(&exec, graph.get(), 0));
+  return GraphExecOwner(exec);
+}
+
 }  // namespace
 
 absl::StatusOr<Times> Measure(const Bench& bench, const std::function<absl::Status(int)>& work) {
   Stopwatch watch;
   LLM_RETURN_IF_ERROR(watch.Create());
   LLM_ASSIGN_OR_RETURN(double once, watch.Run(bench.stream, 0, 1, work));  // loads the kernel too
-  if (bench.quick) return Times{once, once, once};
   LLM_ASSIGN_OR_RETURN(once, watch.Run(bench.stream, 1, 3, work));
-  const int calls = std::clamp(static_cast<int>(kRoundMicroseconds / std::max(once, 1.0)), 1, 2000);
-  std::vector<double> rounds;
-  for (int round = 0; round < kRounds; ++round) {
-    LLM_ASSIGN_OR_RETURN(const double each, watch.Run(bench.stream, round * calls, calls, work));
-    rounds.push_back(each);
-  }
-  std::sort(rounds.begin(), rounds.end());
-  return Times{rounds[kRounds / 2], rounds.front(), rounds.back()};
+  const int calls = CallsOfARound(bench, once, kMostCalls);
+  return TimesOf(bench,
+                 [&](int round) { return watch.Run(bench.stream, round * calls, calls, work); });
+}
+
+absl::StatusOr<Times> MeasureInGraph(const Bench& bench,
+                                     const std::function<absl::Status(int, LaunchStream)>& work) {
+  Stopwatch watch;
+  LLM_RETURN_IF_ERROR(watch.Create());
+  const auto plain = [&](int call) { return work(call, bench.stream); };
+  LLM_ASSIGN_OR_RETURN(double once, watch.Run(bench.stream, 0, 1, plain));
+  LLM_ASSIGN_OR_RETURN(once, watch.Run(bench.stream, 1, 3, plain));
+  const int calls = CallsOfARound(bench, once, kMostCallsOfAGraph);
+  LLM_ASSIGN_OR_RETURN(const GraphExecOwner graph, MakeGraph(calls, work));
+  const auto launch = [&](int) {
+    return CudaStatus("graph", cudaGraphLaunch(graph.get(), bench.stream));
+  };
+  LLM_ASSIGN_OR_RETURN(once, watch.Run(bench.stream, 0, 1, launch));  // uploads it
+  return TimesOf(bench, [&](int) -> absl::StatusOr<double> {
+    LLM_ASSIGN_OR_RETURN(const double all, watch.Run(bench.stream, 0, 1, launch));
+    return all / calls;
+  });
 }
 
 absl::StatusOr<DeviceMemoryOwner> Filled(size_t bytes, const char* what) {

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/cuda/device_buffer.h"
+#include "kernels/cuda/launch_stream.h"
 #include "kernels/cuda/step_uploads.h"
 
 namespace llm::bench {
@@ -41,6 +42,10 @@ struct Bench {
 // Calls `work` with 0, 1, 2, ... for a while, in several rounds behind a warm-up. `work` puts one
 // call on the stream. Times are those of the device.
 absl::StatusOr<Times> Measure(const Bench& bench, const std::function<absl::Status(int)>& work);
+// The same for kernels of our own, which a step of decodes launches as one graph: none waits for
+// the host. `work` goes to the stream that it is given.
+absl::StatusOr<Times> MeasureInGraph(const Bench& bench,
+                                     const std::function<absl::Status(int, LaunchStream)>& work);
 
 // Device memory with `bytes` of arbitrary, but finite numbers of any format: bytes of 0x11.
 absl::StatusOr<DeviceMemoryOwner> Filled(size_t bytes, const char* what);

@@ -27,10 +27,12 @@ constexpr std::pair<const char*, bool (*)(const Bench&)> kParts[] = {{"decode", 
 absl::StatusOr<bool> Run(bool quick, const std::vector<std::string>& parts) {
   LLM_ASSIGN_OR_RETURN(const StreamOwner stream, CreateStream());
   LLM_ASSIGN_OR_RETURN(const DeviceMemoryOwner device, AllocateDevice(kUploadBytes, "uploads"));
-  LLM_ASSIGN_OR_RETURN(const PinnedMemoryOwner pinned, AllocatePinned(kUploadBytes, "uploads"));
-  LLM_ASSIGN_OR_RETURN(const std::unique_ptr<StepUploads> uploads,
-                       StepUploads::Create({static_cast<std::byte*>(device.get()),
-                                            static_cast<std::byte*>(pinned.get()), kUploadBytes}));
+  LLM_ASSIGN_OR_RETURN(const PinnedMemoryOwner pinned,
+                       AllocatePinned(UploadMemory::kStages * kUploadBytes, "uploads"));
+  const UploadMemory memory = {.device = static_cast<std::byte*>(device.get()),
+                               .pinned = static_cast<std::byte*>(pinned.get()),
+                               .bytes = kUploadBytes};
+  LLM_ASSIGN_OR_RETURN(const std::unique_ptr<StepUploads> uploads, StepUploads::Create(memory));
   Bench bench = {.quick = quick, .stream = stream.get(), .uploads = uploads.get(), .limits = {}};
   LLM_RETURN_IF_ERROR(MeasureLimits(&bench));
   PrintLimits(bench);

@@ -77,7 +77,7 @@ Activations ActivationsOf(const Case& c, const Operands& o) {
 // The layer as an engine runs it, by own kernels or, with `dense`, by what that takes.
 absl::StatusOr<Times> MeasureLayer(const Bench& bench, const Case& c, const Operands& o,
                                    DenseLinear* dense) {
-  const auto run = [&](int call) {
+  const auto run = [&](int call, LaunchStream stream) {
     const std::byte* weights = static_cast<std::byte*>(o.weights.get());
     LinearOutput output;
     output.weight = {c.format, c.shape.outputs, c.shape.cols,
@@ -86,9 +86,10 @@ absl::StatusOr<Times> MeasureLayer(const Bench& bench, const Case& c, const Oper
     output.out = static_cast<float*>(o.out.get());
     output.out_stride = c.shape.outputs;
     const LinearParams params = {ActivationsOf(c, o), {&output, 1}, /*round_to_bf16=*/true};
-    return cuda::Linear(params, {bench.stream, bench.uploads, dense});
+    return cuda::Linear(params, {stream, bench.uploads, dense});
   };
-  return Measure(bench, run);
+  if (dense == nullptr) return MeasureInGraph(bench, run);
+  return Measure(bench, [&](int call) { return run(call, bench.stream); });
 }
 
 absl::StatusOr<double> BatchedMicroseconds(const Bench& bench, const Case& c, const Operands& o) {

@@ -72,13 +72,13 @@ absl::Status RunCase(const Bench& bench, const Case& c, const Figure& figure) {
   sample.log_sum_exp = stats.log_sum_exp;
   sample.draws = draws;
   sample.drawn = static_cast<TokenLogprob*>(logits.drawn.get());
-  const CudaStream stream = {bench.stream, bench.uploads, nullptr};
-  LLM_RETURN_IF_ERROR(bench.uploads->Begin());
-  LLM_RETURN_IF_ERROR(cuda::RowStats(stats, stream));
-  const auto run = [&](int) {
+  LLM_RETURN_IF_ERROR(bench.uploads->Begin(/*ahead=*/false));
+  LLM_RETURN_IF_ERROR(cuda::RowStats(stats, {bench.stream, bench.uploads, nullptr}));
+  const auto run = [&](int, LaunchStream launches) {
+    const CudaStream stream = {launches, bench.uploads, nullptr};
     return c.draws ? cuda::Sample(sample, stream) : cuda::RowStats(stats, stream);
   };
-  LLM_ASSIGN_OR_RETURN(const Times times, Measure(bench, run));
+  LLM_ASSIGN_OR_RETURN(const Times times, MeasureInGraph(bench, run));
   PrintFigure(bench, figure, times);
   return absl::OkStatus();
 }

@@ -3,8 +3,8 @@
 # INLAY_BUDGET_S seconds (default 570). Usage: tests/bench/gpu.sh [OUT.json]; beside it OUT.log has what the tests said
 # and, where python3 is, OUT.md has the figures beside what kernels/README.md expects.
 # INLAY_BUILD: its build folder (default build-gpu), which is made, or brought up to date, where nvcc and ninja are, and
-# else taken as it is. One with a file named "rehearsal" holds programs of the emulated device: all of it is then run in
-# tiny shapes, and the figures say that they are none. Models: INLAY_SMOLLM2, INLAY_GEMMA3, else what the cache has, and
+# else taken as it is; so is what gpu_pack.sh packed (a file named "packed" says it). One with a file named "rehearsal"
+# holds programs of the emulated device: all of it is then run in tiny shapes, and the figures say that they are none. Models: INLAY_SMOLLM2, INLAY_GEMMA3, else what the cache has, and
 # INLAY_BENCH_LAYERS (8) layers of Llama 3 8B with random weights.
 set -uo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -78,12 +78,26 @@ export INLAY_GEMMA3=${INLAY_GEMMA3:-$cache/gemma-3-270m-q4_k_m.gguf}
 if [ -f "$folder/rehearsal" ]; then
   rehearsal=yes
   say "a rehearsal on the emulated device: no figure means anything"
-elif command -v nvcc >/dev/null && command -v ninja >/dev/null; then
+fi
+if [ -f "$folder/packed" ]; then
+  folder=$(cd "$folder" && pwd)
+  export LD_LIBRARY_PATH="$folder/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" INLAY_PACK=$folder INLAY_ROOT=$root
+elif [ -z "$rehearsal" ] && command -v nvcc >/dev/null && command -v ninja >/dev/null; then
   target=$(echo "$gpu" | cut -d, -f2 | tr -d ' .')
   [ "$target" = 90 ] && target=90a
   within 60 cmake -S "$root" -B "$folder" -G Ninja -DINLAY_CUDA=ON -DINLAY_CUDA_TARGETS="$target" >"$scratch/build" 2>&1 &&
     within 400 ninja -C "$folder" gpu_tests cuda_bench synthetic_model llm-bench >>"$scratch/build" 2>&1 ||
-    { tail -n 40 "$scratch/build" >&2; fail "the build"; die "the build failed, or took too long: run again, it goes on where it was"; }
+    { tail -n 40 "$scratch/build" >&2; fail "the build"; die "the build failed, or took too long: run again, it goes on where it was; or gpu_pack.sh elsewhere"; }
+fi
+# Where the library may be that no linker's cache knows: a toolkit's folder, Python's packages.
+if ! ldconfig -p 2>/dev/null | grep -q 'libcublasLt\.so\.1[23]'; then
+  for library in /usr/local/cuda*/{lib64,targets/*/lib}/libcublasLt.so.1[23] \
+    "$(python3 -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])' 2>/dev/null)"/nvidia/*/lib/libcublasLt.so.1[23]; do
+    [ -e "$library" ] || continue
+    export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$(dirname "$library")"
+    say "cuBLASLt: $library"
+    break
+  done
 fi
 cuda_bench=$folder/tests/bench/cuda_bench
 [ -x "$cuda_bench" ] || { fail "no build"; die "no build in $folder, and no nvcc and ninja to make one"; }

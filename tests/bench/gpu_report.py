@@ -9,6 +9,7 @@ import os
 import re
 import sys
 
+NOMINAL = {"H100": 3350, "H200": 4800, "A100": 2039, "L40S": 864, "B200": 8000}  # GB/s, as their makers say
 README = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../kernels/README.md")
 
 
@@ -59,14 +60,17 @@ def table(result, readme):
         yield "\nlimits: " + ", ".join(f"{name} {value}" for name, value in result["limits"].items()
                                       if name != "rehearsal")
     rows = expectations(readme)
-    yield "\n| what | shape | us | floor, us | of floor | expected | of copy rate | of cuBLASLt |\n|---|---|---|---|---|---|---|---|"
+    nominal = next((rate for name, rate in NOMINAL.items() if name in result["gpu"]), None)
+    yield ("\n| what | shape | us | floor, us | of floor | expected | of copy rate | of nominal bandwidth | of cuBLASLt |\n"
+           "|---|---|---|---|---|---|---|---|---|")
     for figure in result["figures"]:
         if "error" in figure:
-            yield f"| {figure['what']} | {figure['shape']} | {figure['error']} | | | | | |"
+            yield f"| {figure['what']} | {figure['shape']} | {figure['error']} | | | | | | |"
             continue
+        of_nominal = figure["bytes"] / figure["us"] / 1e3 / nominal if nominal else None
         yield (f"| {figure['what']} | {figure['shape']} | {figure['us']:.1f} | {figure['floor_us']:.1f} | "
                f"{percent(figure['of_floor'])} | {percent(expected(figure, rows))} | "
-               f"{percent(figure['of_copy_rate'])} | {percent(figure.get('of_cublaslt'))} |")
+               f"{percent(figure['of_copy_rate'])} | {percent(of_nominal)} | {percent(figure.get('of_cublaslt'))} |")
 
 
 def main():

@@ -13,9 +13,8 @@ struct Choice {
   std::vector<llm_logprob> logprobs;
 };
 
-// Each call of a run would take a minute; it is prime, so that launches and what surrounds them
-// take turns.
-constexpr int64_t kFailedCallStride = 1;
+// All calls of a run would take minutes; prime, so that a layer's launches take turns.
+constexpr int64_t kFailedCallStride = 17;
 
 class SamplingOnCudaTest : public EngineOnCudaTest {
  protected:
