@@ -57,6 +57,7 @@ __host__ __device__ __forceinline__ int64_t FirstPlace(int64_t tokens_before, in
 
 __device__ __forceinline__ AttentionRow FindRow(const AttentionArgs& args,
                                                 const AttentionRows& rows, int row) {
+  if (row >= rows.count) return {-1, 0, 0, 0};
   const int group = args.num_heads / args.kv.num_kv_heads;
   const int token = (rows.first + row) / group;
   const int end_key = rows.first_end + token;
@@ -83,6 +84,27 @@ __device__ __forceinline__ AttentionRows FindRows(const AttentionArgs& args, int
   rows.first_key = FirstKey(args, rows.first_end + rows.first / group);
   rows.end_key = rows.first_end + (rows.first + rows.count - 1) / group;
   return rows;
+}
+
+// Of a block; with partials, of its split alone. None are left when count is 0.
+__device__ __forceinline__ AttentionRows RowsOfBlock(const AttentionArgs& args, int tile_rows) {
+  // The last rows of a prompt see the most keys: they begin first.
+  const int place = static_cast<int>(gridDim.x - 1 - blockIdx.x);
+  AttentionRows rows = FindRows(args, place, static_cast<int>(blockIdx.y), tile_rows);
+  if (args.partials != nullptr) {  // a block a split
+    const int first_key = static_cast<int>(blockIdx.z) * kSplitKeys;
+    rows.first_key = max(rows.first_key, first_key);
+    rows.end_key = min(rows.end_key, first_key + kSplitKeys);
+    if (rows.first_key >= rows.end_key) rows.count = 0;
+  }
+  return rows;
+}
+
+inline dim3 GridOf(const AttentionArgs& args, int tile_rows) {
+  const int group = args.num_heads / args.kv.num_kv_heads;
+  const int64_t places = FirstPlace(args.num_tokens, group, tile_rows, args.num_sequences);
+  return {static_cast<unsigned>(places), static_cast<unsigned>(args.kv.num_kv_heads),
+          args.partials != nullptr ? static_cast<unsigned>(args.num_splits) : 1};
 }
 
 }  // namespace llm

@@ -1,13 +1,12 @@
 // Slabs: up to 128 dimensions of 32 keys, or of their values, copied to shared memory as they are
-// stored (kernels/kv_layout.h) but for the distances between rows.
+// stored (kernels/kv_layout.h) but for the order of 16-byte pieces.
 //
-// Lane 4 g + t of a warp reads quads of keys 4 g to 4 g + 3, of dimensions t, t + 4, ... of 16 (of
-// kI4, 2 t and 2 t + 1, ...), and quads of values 4 g to 4 g + 3 of keys 8 t + m. All lanes that a
-// memory cycle serves have banks of their own: the second tile of 16 keys lies 64 bytes further,
-// value rows are an odd number of 32 bytes long, and keys 8 t + m of the four t follow each other.
+// ldmatrix reads eight rows of 16 bytes at a time and finds them in all the banks: of 16-bit keys
+// every second four dimensions have their halves exchanged, value rows are an odd number of 16
+// bytes long, and where elements are paired even values come before odd ones.
 #pragma once
 
-#include "kernels/cuda/attention_quads.cuh"
+#include "kernels/cuda/attention_fragments.cuh"
 #include "kernels/cuda/attention_rows.cuh"
 
 namespace llm {
@@ -22,8 +21,8 @@ struct Slab {
   static constexpr int kBits = static_cast<int>(DTypeBits(kType));
   static constexpr int kTileKeyBytes = kKeyTile * kBits / 8;  // a dimension of a tile's keys
   static constexpr int kRowBytes = kSlabDims * kBits / 8;     // of a value
-  static constexpr int kKeyStride = kSlabDims * kTileKeyBytes + 64;
-  static constexpr int kValueStride = kRowBytes + 32;
+  static constexpr int kKeyStride = kSlabDims * kTileKeyBytes;
+  static constexpr int kValueStride = kRowBytes + kChunkBytes;
   static constexpr int kKeysBytes = kStripKeys / kKeyTile * kKeyStride;
   static constexpr int kValuesBytes = kStripKeys * kValueStride;
   static constexpr int kScalesOffset = kKeysBytes < kValuesBytes ? kValuesBytes : kKeysBytes;
@@ -42,208 +41,137 @@ struct SlabPlace {
   int dim;  // the first
 };
 
-__device__ __forceinline__ int ValueRow(int key) { return key % 8 * 4 + key / 8; }
+// Where a strip's value lies: the place among the 16 that an mma adds up, tile by tile.
+template <DType kType>
+__device__ __forceinline__ int ValueRow(int key) {
+  if constexpr (!kPaired<kType>) return key;
+  return key / kKeyTile * kKeyTile + key % 2 * 8 + key % kKeyTile / 2;
+}
 
-// The scales of the lane's keys 8 t to 8 t + 7.
+// The scales of the lane's keys: element 2 r + c of the results of matrix i has [4 (i / 2) + 2 c +
+// i % 2].
 template <DType kType>
 __device__ __forceinline__ void LoadScales(const std::byte* slab, int group, float (&scales)[8]) {
   const std::byte* from = slab + Slab<kType>::kScalesOffset + group * Slab<kType>::kScaleBytes;
-  const uint4 packed = *reinterpret_cast<const uint4*>(from + Lane() % 4 * 16);
-  const uint32_t words[4] = {packed.x, packed.y, packed.z, packed.w};
-#pragma unroll
-  for (int m = 0; m < 8; ++m) {
-    scales[m] = FromF16(static_cast<uint16_t>(words[m / 2] >> (16 * (m % 2)) & 0xffff));
-  }
-}
-
-// Dimensions [dim, dim + 16) of the slab's keys, in the order that KeyPosition says.
-template <DType kType>
-__device__ __forceinline__ void LoadKeyQuads(const std::byte* slab, int dim,
-                                             Quad<kType> (&quads)[4]) {
-  using Layout = Slab<kType>;
-  const int g = Lane() / 4;
-  const int t = Lane() % 4;
-  const std::byte* tile = slab + g / 4 * Layout::kKeyStride;
-  if constexpr (kType == DType::kI4) {
-#pragma unroll
-    for (int m = 0; m < 4; m += 2) {  // a byte has two dimensions
-      const std::byte* row = tile + (dim / 2 + 2 * m + t) * kKeyTile;
-      const uint32_t codes = reinterpret_cast<const uint32_t*>(row)[g % 4];
-      quads[m] = codes & 0x0f0f0f0fu;
-      quads[m + 1] = codes >> 4 & 0x0f0f0f0fu;
-    }
-  } else {
-#pragma unroll
-    for (int m = 0; m < 4; ++m) {
-      const std::byte* row = tile + (dim + 4 * m + t) * Layout::kTileKeyBytes;
-      quads[m] = reinterpret_cast<const Quad<kType>*>(row)[g % 4];
-      if constexpr (kType == DType::kI8) quads[m] ^= 0x80808080u;  // from 0 to 255
-    }
-  }
-}
-
-// Where dimension `d` of a query stands among the 16 that an mma adds up: lane t has positions 2 t,
-// 2 t + 1, 2 t + 8 and 2 t + 9.
-template <DType kType>
-__device__ __forceinline__ int KeyPosition(int d) {
-  if constexpr (kType == DType::kI4) return d;
-  const int m = d % 16 / 4;
-  return d - d % 16 + m / 2 * 8 + d % 4 * 2 + m % 2;
-}
-
-// Dimensions [32 group, 32 group + 32) of values 8 t + 4 step to 8 t + 4 step + 3; with `half`,
-// only 16 of them are there, which stand for the others too.
-template <DType kType>
-__device__ __forceinline__ void LoadValueQuads(const std::byte* slab, int group, bool half,
-                                               int step, Quad<kType> (&quads)[4]) {
-  using Layout = Slab<kType>;
-  const int g = half ? Lane() / 4 % 4 : Lane() / 4;
-  const int t = Lane() % 4;
-#pragma unroll
-  for (int m = 0; m < 4; ++m) {
-    const std::byte* row = slab + ((4 * step + m) * 4 + t) * Layout::kValueStride +
-                           group * kKvGroup * Layout::kBits / 8;
-    if constexpr (kType == DType::kI4) {  // dimensions i and i + 16 of a group share a byte
-      const uint32_t codes = reinterpret_cast<const uint32_t*>(row)[g % 4];
-      quads[m] = codes >> (g / 4 * 4) & 0x0f0f0f0fu;
-    } else {
-      quads[m] = reinterpret_cast<const Quad<kType>*>(row)[g];
-      if constexpr (kType == DType::kI8) quads[m] ^= 0x80808080u;
-    }
-  }
-}
-
-// A tile of 16 keys in a kv head's region; null when the block's rows see none of them.
-struct TilePlace {
-  const std::byte* region;
-  int offset;  // of its first key in the block
-};
-__device__ __forceinline__ TilePlace FindTile(const KvArgs& kv, const AttentionRows& rows,
-                                              int key) {
-  if (key >= rows.end_key || key + kKeyTile <= rows.first_key) return {nullptr, 0};
-  const int64_t block = rows.blocks[key / kv.block_size];
-  return {kv.base + (block * kv.num_kv_heads + rows.kv_head) * kv.head_bytes, key % kv.block_size};
-}
-
-template <DType kType, int kThreads>
-__device__ __forceinline__ void CopyKeys(const KvArgs& kv, const TilePlace (&tiles)[2], int dim,
-                                         int dims, std::byte* to) {
-  using Layout = Slab<kType>;
-  const int chunks = dims * Layout::kTileKeyBytes / kChunkBytes;
 #pragma unroll
   for (int tile = 0; tile < 2; ++tile) {
-    const bool there = tiles[tile].region != nullptr;
-    const int row = tiles[tile].offset / kKeyTile * kv.head_dim + dim;
-    const std::byte* from =
-        there ? tiles[tile].region + int64_t{row} * Layout::kTileKeyBytes : kv.base;
-#pragma unroll 1
-    for (int c = static_cast<int>(threadIdx.x); c < chunks; c += kThreads) {
-      CopyAsync16(to + tile * Layout::kKeyStride + c * kChunkBytes,
-                  there ? from + c * kChunkBytes : from, there ? kChunkBytes : 0);
+    const uint2 packed = reinterpret_cast<const uint2*>(from)[tile * 4 + Lane() % 4];
+#pragma unroll
+    for (int m = 0; m < 4; ++m) {
+      const uint32_t word = m < 2 ? packed.x : packed.y;
+      scales[tile * 4 + m] = FromF16(static_cast<uint16_t>(word >> (16 * (m % 2)) & 0xffff));
     }
   }
 }
-
-// Values that none of the block's rows sees become zeros: what lies there may be NaN.
-template <DType kType, int kThreads>
-__device__ __forceinline__ void CopyValues(const KvArgs& kv, const AttentionRows& rows,
-                                           const TilePlace (&tiles)[2], const SlabPlace& place,
-                                           int dims, std::byte* to) {
-  using Layout = Slab<kType>;
-  constexpr int kRowChunks = Layout::kRowBytes / kChunkBytes;
-  const int row_chunks = dims * Layout::kBits / 8 / kChunkBytes;
-#pragma unroll 1
-  for (int c = static_cast<int>(threadIdx.x); c < kStripKeys * kRowChunks; c += kThreads) {
-    const int key = c / kRowChunks;
-    const int chunk = c % kRowChunks;
-    if (chunk >= row_chunks) continue;
-    const TilePlace tile = key < kKeyTile ? tiles[0] : tiles[1];  // registers have no index
-    const bool seen = place.key + key >= rows.first_key && place.key + key < rows.end_key;
-    const int64_t element =
-        int64_t{tile.offset + key % kKeyTile} * kv.head_dim + place.dim;  // bits are whole bytes
-    const std::byte* from =
-        seen ? tile.region + kv.values_offset + element * Layout::kBits / 8 + chunk * kChunkBytes
-             : kv.base;
-    CopyAsync16(to + ValueRow(key) * Layout::kValueStride + chunk * kChunkBytes, from,
-                seen ? kChunkBytes : 0);
-  }
+__device__ __forceinline__ int ScaleIndex(int matrix, int c) {
+  return matrix / 2 * 4 + c % 2 * 2 + matrix % 2;
 }
 
+// Dimensions [dim, dim + 16) of the slab's keys: four matrices of 8 keys, in the order of
+// dimensions that KeyPosition says.
 template <DType kType>
-__device__ __forceinline__ void CopyScales(const KvArgs& kv, const TilePlace (&tiles)[2],
-                                           const SlabPlace& place, int dims, std::byte* to) {
+__device__ __forceinline__ void LoadKeyFragments(const std::byte* slab, int dim,
+                                                 uint32_t (&b)[4][kOwnParts<kType>][2]) {
   using Layout = Slab<kType>;
-  constexpr int kChunks = Layout::kScaleBytes / kChunkBytes;
-  const bool by_group = kType == DType::kI4;
-  const int first = by_group ? place.dim / kKvGroup : 0;
-  const int groups = by_group ? dims / kKvGroup : 1;
-  const int c = static_cast<int>(threadIdx.x);  // at most 16 chunks
-  if (c >= groups * kChunks) return;
-  const int part = c % kChunks;
-  const TilePlace tile = part < 2 ? tiles[0] : tiles[1];
-  const bool there = tile.region != nullptr;
-  const int64_t offset = place.values ? kv.value_scales_offset : kv.key_scales_offset;
-  const int element = (first + c / kChunks) * kv.block_size + tile.offset;
-  const std::byte* from =
-      there ? tile.region + offset + element * 2 + part % 2 * kChunkBytes : kv.base;
-  CopyAsync16(to + Layout::kScalesOffset + c * kChunkBytes, from, there ? kChunkBytes : 0);
-}
-
-template <DType kType, int kThreads>
-__device__ __forceinline__ void CopySlab(const KvArgs& kv, const AttentionRows& rows,
-                                         const SlabPlace& place, std::byte* to) {
-  const TilePlace tiles[2] = {FindTile(kv, rows, place.key),
-                              FindTile(kv, rows, place.key + kKeyTile)};
-  const int dims = min(kv.head_dim - place.dim, kSlabDims);
-  if (place.values) {
-    CopyValues<kType, kThreads>(kv, rows, tiles, place, dims, to);
-  } else {
-    CopyKeys<kType, kThreads>(kv, tiles, place.dim, dims, to);
-  }
-  if constexpr (Slab<kType>::kScaleGroups > 0) {
-    if (kv.scale_groups > 0) CopyScales<kType>(kv, tiles, place, dims, to);
-  }
-}
-
-// The slabs of a range of keys, strip by strip, keys before values: a ring of stages, all but one
-// on their way while one is read.
-template <DType kType, int kThreads, int kStages>
-struct SlabRing {
-  static_assert(kStages >= 2);
-  std::byte* stages;  // [kStages, Slab::kBytes]
-  SlabPlace next;     // to be copied
-  int end_key;
-  int write;
-  int read;
-
-  __device__ __forceinline__ void CopyNext(const KvArgs& kv, const AttentionRows& rows) {
-    if (next.key < end_key) {
-      CopySlab<kType, kThreads>(kv, rows, next, stages + write * Slab<kType>::kBytes);
-      write = write + 1 == kStages ? 0 : write + 1;
-      next.dim += kSlabDims;
-      if (next.dim >= kv.head_dim) {
-        next.dim = 0;
-        if (next.values) next.key += kStripKeys;
-        next.values = !next.values;
+  const int matrix = Lane() / 8;
+  const int r = Lane() % 8;
+  if constexpr (kType == DType::kF32) {
+    const float* row =
+        reinterpret_cast<const float*>(slab) + (dim + Lane() % 4 * 2) * kKeyTile + Lane() / 4;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const float* at = row + i / 2 * (Layout::kKeyStride / 4) + i % 2 * 8;
+      SplitF32(at[0], at[kKeyTile], b[i], 0);
+      SplitF32(at[8 * kKeyTile], at[9 * kKeyTile], b[i], 1);
+    }
+  } else if constexpr (Layout::kBits == 16) {
+    const std::byte* row = slab + (dim + matrix % 2 * 8 + r) * Layout::kTileKeyBytes +
+                           (matrix / 2 ^ r / 4) * kChunkBytes;
+#pragma unroll
+    for (int tile = 0; tile < 2; ++tile) {
+      uint32_t words[4];
+      LoadTransposed4(words, row + tile * Layout::kKeyStride);
+#pragma unroll
+      for (int m = 0; m < 4; ++m) b[2 * tile + m / 2][0][m % 2] = words[m];
+    }
+  } else if constexpr (Layout::kBits == 8) {
+    uint32_t words[4];
+    LoadTransposed4(words, slab + matrix / 2 * Layout::kKeyStride +
+                               (dim + matrix % 2 * 8 + r) * Layout::kTileKeyBytes);
+#pragma unroll
+    for (int m = 0; m < 4; ++m) {
+#pragma unroll
+      for (int odd = 0; odd < 2; ++odd) {
+        b[m / 2 * 2 + odd][0][m % 2] = BytesToF16<kType>(words[m], odd);
       }
     }
-    CommitCopies();  // also when empty: groups are counted
+  } else {  // a byte has two dimensions
+    uint32_t words[2];
+    LoadTransposed2(words, slab + matrix % 2 * Layout::kKeyStride + (dim / 2 + r) * kKeyTile);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+#pragma unroll
+      for (int m = 0; m < 2; ++m) b[i][0][m] = NibblesToF16(words[i / 2], i % 2 * 8 + m * 4);
+    }
   }
+}
 
-  __device__ __forceinline__ void Start(const KvArgs& kv, const AttentionRows& rows) {
-#pragma unroll 1
-    for (int i = 0; i < kStages - 1; ++i) CopyNext(kv, rows);
-  }
+// Where dimension `d` of a query stands among the 16 that an mma adds up.
+template <DType kType>
+__device__ __forceinline__ int KeyPosition(int d) {
+  if constexpr (kType != DType::kI4) return d;
+  return d - d % 16 + d % 16 / 4 * 2 + d % 2 * 8 + d % 4 / 2;
+}
 
-  // The next slab, for as long as none is asked for again.
-  __device__ __forceinline__ const std::byte* Next(const KvArgs& kv, const AttentionRows& rows) {
-    WaitCopies<kStages - 2>();
-    __syncthreads();  // the slab has come in whole, and all warps are through with the one before
-    CopyNext(kv, rows);
-    const std::byte* slab = stages + read * Slab<kType>::kBytes;
-    read = read + 1 == kStages ? 0 : read + 1;
-    return slab;
+// Dimensions [32 group, 32 group + 32) of values 16 step to 16 step + 15: four matrices of 8
+// dimensions. With `half`, only 16 dimensions are there, which stand for the others too.
+template <DType kType>
+__device__ __forceinline__ void LoadValueFragments(const std::byte* slab, int group, bool half,
+                                                   int step,
+                                                   uint32_t (&b)[4][kOwnParts<kType>][2]) {
+  using Layout = Slab<kType>;
+  const int matrix = Lane() / 8;
+  const std::byte* row = slab + step * kKeyTile * Layout::kValueStride +
+                         group * (kKvGroup * Layout::kBits / 8) +
+                         (matrix % 2 * 8 + Lane() % 8) * Layout::kValueStride;
+  if constexpr (kType == DType::kF32) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const std::byte* column = slab + (step * kKeyTile + Lane() % 4 * 2) * Layout::kValueStride +
+                                ((group * 4 + (half ? i % 2 : i)) * 8 + Lane() / 4) * 4;
+      const auto at = [&](int key) {
+        return *reinterpret_cast<const float*>(column + key * Layout::kValueStride);
+      };
+      SplitF32(at(0), at(1), b[i], 0);
+      SplitF32(at(8), at(9), b[i], 1);
+    }
+  } else if constexpr (Layout::kBits == 16) {
+#pragma unroll
+    for (int pair = 0; pair < 2; ++pair) {
+      uint32_t words[4];
+      LoadTransposed4(words, row + (half ? 0 : pair * 2 * kChunkBytes) + matrix / 2 * kChunkBytes);
+#pragma unroll
+      for (int m = 0; m < 4; ++m) b[2 * pair + m / 2][0][m % 2] = words[m];
+    }
+  } else if constexpr (Layout::kBits == 8) {
+    uint32_t words[4];
+    LoadTransposed4(words, row + (half ? 0 : matrix / 2 * kChunkBytes));
+#pragma unroll
+    for (int m = 0; m < 4; ++m) {
+#pragma unroll
+      for (int odd = 0; odd < 2; ++odd) {
+        b[m / 2 * 2 + odd][0][m % 2] = BytesToF16<kType>(words[m], odd);
+      }
+    }
+  } else {  // dimensions i and i + 16 of a group share a byte
+    uint32_t words[2];
+    LoadTransposed2(words, row);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+#pragma unroll
+      for (int m = 0; m < 2; ++m) b[i][0][m] = NibblesToF16(words[m], i % 2 * 8 + i / 2 * 4);
+    }
   }
-};
+}
 
 }  // namespace llm

@@ -116,6 +116,22 @@ struct ExpertRows {
   int64_t weight_bytes = 0;
 };
 
+// One of several weights that read the same activations.
+struct LinearTarget {
+  const std::byte* weight;
+  int64_t weight_bytes;  // ExpertRows::weight_bytes
+  int64_t outputs;
+  const float* bias;
+  float* out;
+  int64_t out_stride;
+};
+inline constexpr int kMostTargets = 4;
+// Those of a launch but the first, which its args name themselves.
+struct MoreTargets {
+  LinearTarget targets[kMostTargets - 1];
+  int count = 0;
+};
+
 struct LinearArgs {
   const float* activations;  // [rows, cols]
   int64_t rows;
@@ -128,8 +144,9 @@ struct LinearArgs {
   float* out;  // row stride out_stride
   int64_t out_stride;
   ExpertRows experts;
+  MoreTargets more;
 };
-// Any shape, in f32.
+// Any shape, in f32. REQUIRES: one target.
 cudaError_t LaunchLinearF32(const LinearArgs& args, LaunchStream stream);
 // On tensor cores. REQUIRES: round_to_bf16, cols % 8 == 0.
 cudaError_t LaunchLinearBF16(const LinearArgs& args, LaunchStream stream);
@@ -151,13 +168,15 @@ struct LinearBlocksArgs {
   float* out;  // row stride out_stride
   int64_t out_stride;
   ExpertRows experts;
+  MoreTargets more;
 };
 // Reads activations.values, in f32, on tensor cores all the same.
 cudaError_t LaunchLinearBlocks(BlockFormat format, const LinearBlocksArgs& args,
                                LaunchStream stream);
 // The same for plain kF16 or kBF16. REQUIRES: cols % 32 == 0.
 cudaError_t LaunchLinearRuns(DType dtype, const LinearBlocksArgs& args, LaunchStream stream);
-// Reads activations.quants, on tensor cores. REQUIRES: the format's weights are integers.
+// Reads activations.quants, on tensor cores. REQUIRES: the format's weights are integers; one
+// target.
 cudaError_t LaunchLinearInt(BlockFormat format, const LinearBlocksArgs& args, LaunchStream stream);
 // Of EmbedArgs, dtype is not read.
 cudaError_t LaunchEmbedBlocks(BlockFormat format, const EmbedArgs& args, LaunchStream stream);

@@ -124,9 +124,9 @@ __global__ void __launch_bounds__(kWarps* kWarp) linear_bf16_few_kernel(const Li
   using StageType = Stage<kWarps, kRowTiles>;
   StageType* stages = DynamicShared<StageType>();  // [kStages]
   LinearArgs args = all;
+  const int64_t first_output = SelectTarget(all, 16 * kWarps, blockIdx.x, &args);
   const RowTile tile = SelectExpert(8 * kRowTiles, &args.rows, &args);
   if (tile.expert < 0) return;
-  const int64_t first_output = static_cast<int64_t>(blockIdx.x) * 16 * kWarps;
   const int64_t rows_left = args.rows - tile.first_row;
   const int num_rows = static_cast<int>(rows_left < 8 * kRowTiles ? rows_left : 8 * kRowTiles);
   const Sources from = FindSources<kWarps>(args, first_output, tile.first_row, num_rows);
@@ -158,11 +158,9 @@ __global__ void __launch_bounds__(kWarps* kWarp) linear_bf16_few_kernel(const Li
 
 template <int kWarps, int kRowTiles>
 cudaError_t LaunchTile(const LinearArgs& args, LaunchStream stream) {
-  constexpr int kOutputs = 16 * kWarps;
   return Launch(
       linear_bf16_few_kernel<kWarps, kRowTiles>,
-      {dim3(static_cast<unsigned>((args.outputs + kOutputs - 1) / kOutputs),
-            NumRowTiles(args.experts, args.rows, 8 * kRowTiles)),
+      {dim3(NumOutputTiles(args, 16 * kWarps), NumRowTiles(args.experts, args.rows, 8 * kRowTiles)),
        dim3(kWarps * kWarp), kStages<kWarps, kRowTiles> * sizeof(Stage<kWarps, kRowTiles>)},
       stream, args);
 }
@@ -173,7 +171,7 @@ cudaError_t LaunchRows(const LinearArgs& args, LaunchStream stream) {
   int count = 0;
   if (const cudaError_t error = CountMultiprocessors(&count); error != cudaSuccess) return error;
   const int64_t warps =
-      (args.outputs + 15) / 16 * NumRowTiles(args.experts, args.rows, 8 * kRowTiles);
+      int64_t{NumOutputTiles(args, 16)} * NumRowTiles(args.experts, args.rows, 8 * kRowTiles);
   if (warps >= 4 * count) return LaunchTile<4, kRowTiles>(args, stream);
   if (warps >= 2 * count) return LaunchTile<2, kRowTiles>(args, stream);
   return LaunchTile<1, kRowTiles>(args, stream);

@@ -23,7 +23,6 @@ constexpr int kColumns = 32;  // of a stage
 constexpr int kStages = 4;
 constexpr int kChunk = 8;  // elements of 16 bytes
 constexpr int kRowChunks = kColumns / kChunk;
-constexpr unsigned kGroupedTiles = 8;  // of rows, that one output's neighbours in time have
 
 // Warps of a block and, of each warp, mma tiles: 16 outputs, 8 rows.
 template <int kOutputWarpsIn, int kRowWarpsIn, int kOutputTilesIn, int kRowTilesIn, int kBlocksIn>
@@ -172,23 +171,6 @@ __device__ __forceinline__ void MultiplyStage(const Stage<Shape>& stage, int out
   }
 }
 
-struct BlockTile {
-  unsigned outputs;
-  unsigned rows;
-};
-
-// Blocks that run at the same time have 8 tiles of rows and as many outputs as that leaves, so that
-// both come out of the second-level cache.
-__device__ __forceinline__ BlockTile FindBlockTile() {
-  const unsigned index = blockIdx.y * gridDim.x + blockIdx.x;
-  const unsigned group = index / (kGroupedTiles * gridDim.x);
-  const unsigned first = group * kGroupedTiles;
-  const unsigned left = gridDim.y - first;
-  const unsigned tiles = left < kGroupedTiles ? left : kGroupedTiles;
-  const unsigned within = index - first * gridDim.x;
-  return {within / tiles, first + within % tiles};
-}
-
 template <int kShape>
 __global__ void __launch_bounds__(ShapeOf<kShape>::kThreads, ShapeOf<kShape>::kBlocks)
     linear_bf16_kernel(const LinearArgs all) {
@@ -196,9 +178,9 @@ __global__ void __launch_bounds__(ShapeOf<kShape>::kThreads, ShapeOf<kShape>::kB
   Stage<Shape>* stages = DynamicShared<Stage<Shape>>();  // [kStages]
   LinearArgs args = all;
   const BlockTile at = FindBlockTile();
+  const int64_t first_output = SelectTarget(all, Shape::kOutputs, at.outputs, &args);
   const RowTile tile = SelectExpert(Shape::kRows, at.rows, &args.rows, &args);
   if (tile.expert < 0) return;
-  const int64_t first_output = int64_t{at.outputs} * Shape::kOutputs;
   const Sources<Shape> from = FindSources<Shape>(args, first_output, tile.first_row);
   const int num_steps = static_cast<int>((args.cols + kColumns - 1) / kColumns);
   Values<Shape> values;
@@ -241,7 +223,7 @@ __global__ void __launch_bounds__(ShapeOf<kShape>::kThreads, ShapeOf<kShape>::kB
 template <int kShape>
 dim3 GridOf(const LinearArgs& args) {
   using Shape = ShapeOf<kShape>;
-  return dim3(static_cast<unsigned>((args.outputs + Shape::kOutputs - 1) / Shape::kOutputs),
+  return dim3(NumOutputTiles(args, Shape::kOutputs),
               NumRowTiles(args.experts, args.rows, Shape::kRows));
 }
 

@@ -67,6 +67,28 @@ __device__ __forceinline__ void LoadMatrix2(uint32_t (&registers)[2], const void
                : "memory");
 }
 
+// Each matrix turned over: register i receives elements 2 (lane % 4) and 2 (lane % 4) + 1 of its
+// column lane / 4.
+__device__ __forceinline__ void LoadTransposed4(uint32_t (&registers)[4], const void* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(registers[0]), "=r"(registers[1]), "=r"(registers[2]), "=r"(registers[3])
+               : "r"(SharedAddress(row))
+               : "memory");
+}
+__device__ __forceinline__ void LoadTransposed2(uint32_t (&registers)[2], const void* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
+               : "=r"(registers[0]), "=r"(registers[1])
+               : "r"(SharedAddress(row))
+               : "memory");
+}
+
+// 2^x to two units in the last place; results below 2^-126 are zero.
+__device__ __forceinline__ float Exp2(float x) {
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+}
+
 // d += a b, with a [16, 16] by rows, b [16, 8] by columns, d [16, 8] in f32.
 __device__ __forceinline__ void MmaF16(float (&d)[4], const uint32_t (&a)[4],
                                        const uint32_t (&b)[2]) {

@@ -30,7 +30,9 @@ absl::StatusOr<std::unique_ptr<StepUploads>> StepUploads::Create(const UploadMem
 }
 
 StepUploads::~StepUploads() {
-  if (copy_stream_.get() != nullptr) (void)cudaStreamSynchronize(copy_stream_.get());
+  if (copy_stream_.get() != nullptr) {
+    (void)CudaStatus("end", cudaStreamSynchronize(copy_stream_.get()));
+  }
 }
 
 absl::Status StepUploads::Begin(bool ahead) {

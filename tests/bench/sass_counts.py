@@ -32,7 +32,8 @@ KINDS = [
     ("shuffle", r"SHFL$|VOTE\w*$|MATCH$|REDUX$"),
     ("barrier", r"BAR$|\w*DEPBAR$|WARPSYNC$|MEMBAR$|SYNCS$|ERRBAR$"),
     ("nop", r"NOP$"),
-    ("branch", r"BRA$|BRX$|EXIT$|BSSY$|BSYNC$|BREAK$|CALL$|RET$|NANOSLEEP$|YIELD$|WARPGROUP$"),
+    ("exit", r"EXIT$"),
+    ("branch", r"BRA$|BRX$|BSSY$|BSYNC$|BREAK$|CALL$|RET$|NANOSLEEP$|YIELD$|WARPGROUP$"),
     ("f32", r"F(FMA|MUL|ADD|MNMX|SEL|SETP|CHK|SET)\w*$|MUFU$"),
     ("f16", r"H(FMA|MUL|ADD|MNMX|SETP|SET)\w*$"),
     ("f64", r"D(FMA|MUL|ADD|SETP|MNMX)$"),
@@ -93,10 +94,12 @@ def read_functions(sass):
 
 
 def find_loops(code):
-    """[(first address, last address)]: from each target of backward branches to the last of these."""
+    """[(first address, last address)]: from each target of backward branches to the last of these. Those behind the last EXIT
+    come back from what a warp does lane by lane where it has diverged."""
     ends = {}
+    end = max((address for address, kind, _ in code if kind == "exit"), default=0)
     for address, _, goes in code:
-        if goes is not None and goes < address:
+        if goes is not None and goes < address < end:
             ends[goes] = max(ends.get(goes, 0), address)
     return sorted(ends.items())
 

@@ -82,6 +82,7 @@ TEST_F(EngineFaultsOnCudaTest, AStepInWhichOneCallFailsIsRepeated) {
     const llm_request_id second = Submit(ids(), 2);
     RunAll();
     all_calls = gpu().failed_call().empty();
+    gpu().FailCall(int64_t{1} << 30, cudaErrorUnknown);  // no other call
     Poll();
     EXPECT_EQ(answers_[first].ids, Expected(3)) << answers_[first].message << " at call " << call;
     EXPECT_EQ(answers_[second].ids, Expected(2)) << answers_[second].message;

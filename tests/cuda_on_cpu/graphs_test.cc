@@ -202,8 +202,11 @@ class RecordingStreamTest : public GraphsTest {
  protected:
   OwnedUploads memory_ = std::move(OwnedUploads::Create(1024)).value();
   std::unique_ptr<DeviceStream> device_stream_ =
-      std::move(CudaDeviceStream::Create(0, {static_cast<std::byte*>(memory_.device.get()),
-                                             static_cast<std::byte*>(memory_.pinned.get()), 1024}))
+      std::move(
+          CudaDeviceStream::Create(0, {.device = static_cast<std::byte*>(memory_.device.get()),
+                                       .pinned = static_cast<std::byte*>(memory_.pinned.get()),
+                                       .staged = static_cast<std::byte*>(memory_.staged.get()),
+                                       .bytes = 1024}))
           .value();
   LaunchStream launches() const {
     return static_cast<const CudaDeviceStream&>(*device_stream_).launches().stream;
@@ -211,7 +214,7 @@ class RecordingStreamTest : public GraphsTest {
 };
 
 TEST_F(RecordingStreamTest, TheHostMayWaitForTheDeviceWhileAGraphIsRecorded) {
-  ASSERT_TRUE(device_stream_->Begin().ok());
+  ASSERT_TRUE(device_stream_->Begin(/*ahead=*/false).ok());
   ASSERT_TRUE(device_stream_->BeginRecording().ok());
   ASSERT_EQ(Sum(launches()), cudaSuccess);
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
@@ -228,7 +231,7 @@ TEST_F(RecordingStreamTest, TheHostMayWaitForTheDeviceWhileAGraphIsRecorded) {
 
 TEST_F(RecordingStreamTest, WhatCannotBeRecordedIsRefusedAndNotDone) {
   PinnedMemoryOwner pinned = std::move(AllocatePinned(4, "test")).value();
-  ASSERT_TRUE(device_stream_->Begin().ok());
+  ASSERT_TRUE(device_stream_->Begin(/*ahead=*/false).ok());
   EXPECT_FALSE(device_stream_->EndRecording().ok());
   ASSERT_TRUE(device_stream_->BeginRecording().ok());
   EXPECT_TRUE(absl::IsUnimplemented(device_stream_->CopyIn(out_.get(), pinned.get(), 4)));

@@ -122,5 +122,33 @@ TEST_F(LinearBF16OnCudaTest, ARowHasTheSameBitsInEveryBatch) {
   }
 }
 
+// More than one launch takes.
+TEST_F(LinearBF16OnCudaTest, OutputsOfOneCallHaveTheBitsOfSeparateCalls) {
+  std::mt19937 random(71);
+  constexpr int64_t kOutputs[] = {70, 16, 129, 33, 64};
+  for (const int64_t rows : {3, 40}) {
+    std::vector<Problem> problems;
+    for (const int64_t outputs : kOutputs) problems.emplace_back(rows, outputs, 136, &random);
+    std::vector<std::vector<float>> results;
+    std::vector<LinearOutput> outputs;
+    for (Problem& problem : problems) {
+      problem.activations.values = problems[0].activations.values;
+      const int64_t stride = problem.weight.rows + 3;
+      results.emplace_back(static_cast<size_t>(rows * stride), kUntouched);
+      outputs.push_back(
+          {problem.packed->weight, problem.bias.data(), results.back().data(), stride});
+    }
+    const absl::Status status =
+        CudaOnCpuKernels().linear({.activations = problems[0].activations.Values(0, rows),
+                                   .outputs = outputs,
+                                   .round_to_bf16 = true},
+                                  {});
+    ASSERT_TRUE(status.ok()) << status;
+    for (size_t i = 0; i < problems.size(); ++i) {
+      EXPECT_EQ(results[i], problems[i].Run(0, rows)) << rows << " rows, output " << i;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace llm

@@ -3,6 +3,8 @@
 
 #include <cuda_runtime.h>
 
+#include <cmath>
+
 namespace llm {
 
 template <typename T>
@@ -27,6 +29,17 @@ inline void LoadMatrix4(uint32_t (&registers)[4], const void* row) {
 }
 inline void LoadMatrix2(uint32_t (&registers)[2], const void* row) {
   cuda_on_cpu::LoadMatrix(2, false, row, registers);
+}
+inline void LoadTransposed4(uint32_t (&registers)[4], const void* row) {
+  cuda_on_cpu::LoadMatrix(4, true, row, registers);
+}
+inline void LoadTransposed2(uint32_t (&registers)[2], const void* row) {
+  cuda_on_cpu::LoadMatrix(2, true, row, registers);
+}
+
+inline float Exp2(float x) {
+  const float result = std::exp2(x);
+  return result < 0x1p-126f ? 0.0f : result;
 }
 
 inline void MmaF16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {

@@ -1,5 +1,4 @@
-// Stored keys and values as mma takes them: four neighbouring elements at a time, in words of 32
-// bits that hold two.
+// Stored keys and values as mma takes them, and what meets them.
 //
 // f16 has the values of F16, F8_E4M3 (times 2^-8), I8 and I4 exactly: queries and weights meet them
 // as the sum of two f16, once a power of two has brought the largest near 2^15. BF16 meets the sum
@@ -24,75 +23,44 @@ constexpr int kOwnParts = kType == DType::kF32 ? 3 : 1;  // of a key or a value
 template <DType kType>
 constexpr float kElementUnit = kType == DType::kF8E4M3 ? 256.0f : 1.0f;
 
-// Elements of a row: words of bytes (nibbles have a byte each), pairs, or floats.
+// Of elements smaller than 16 bits, ldmatrix turns over two neighbours at a time: even ones make
+// one matrix of mma, odd ones the next.
 template <DType kType>
-struct QuadOf {
-  using Type = uint32_t;
-};
-template <>
-struct QuadOf<DType::kF16> {
-  using Type = uint2;
-};
-template <>
-struct QuadOf<DType::kBF16> {
-  using Type = uint2;
-};
-template <>
-struct QuadOf<DType::kF32> {
-  using Type = float4;
-};
-template <DType kType>
-using Quad = typename QuadOf<kType>::Type;
+constexpr bool kPaired = DTypeBits(kType) < 16;
 
-__device__ __forceinline__ float Component(const float4& quad, int i) {
-  return i == 0 ? quad.x : i == 1 ? quad.y : i == 2 ? quad.z : quad.w;
+// Where element c % 2 of a lane's results stands among the 32 columns that four matrices have.
+template <DType kType>
+__device__ __forceinline__ int ColumnOf(int matrix, int c) {
+  const int t = Lane() % 4;
+  if (!kPaired<kType>) return 8 * matrix + 2 * t + c % 2;
+  return 16 * (matrix / 2) + 4 * t + 2 * (c % 2) + matrix % 2;
 }
 
-// Bytes 2 half and 2 half + 1 of `bytes` as two f16.
+// Bytes 0 and 2 of a word, or 1 and 3, as two f16.
 template <DType kType>
-__device__ __forceinline__ uint32_t BytesToF16(uint32_t bytes, int half) {
+__device__ __forceinline__ uint32_t BytesToF16(uint32_t word, int odd) {
   if constexpr (kType == DType::kF8E4M3) {
-    const uint32_t high = __byte_perm(bytes, 0, half == 0 ? 0x1404 : 0x3424);
+    const uint32_t high = (odd == 0 ? word << 8 : word) & 0xff00ff00u;
     const uint32_t magnitude = high >> 1 & 0x3f803f80u;
     const uint32_t nan = (magnitude + 0x00800080u) & 0x40004000u;  // of 0x7f alone
     return (high & 0x80008000u) | magnitude | nan;
-  } else {  // 0x6400 is 1024, whose last bits are units
-    const uint32_t biased = __byte_perm(bytes, 0x64646464u, half == 0 ? 0x4140 : 0x4342);
-    return SubtractF16(biased, kType == DType::kI4 ? 0x64086408u : 0x64806480u);
+  } else {  // 0x6400 is 1024, whose last bits are units; I8 becomes 0 to 255 first
+    const uint32_t biased =
+        __byte_perm(word ^ 0x80808080u, 0x64646464u, odd == 0 ? 0x4240 : 0x4341);
+    return SubtractF16(biased, 0x64806480u);
   }
 }
+// The nibbles of I4 at bits `shift` and 16 + `shift`.
+__device__ __forceinline__ uint32_t NibblesToF16(uint32_t word, int shift) {
+  return SubtractF16((word >> shift & 0x000f000fu) | 0x64006400u, 0x64086408u);
+}
 
-// Element `i` of the quads, of which the first two are one word of mma, the other two the next.
-template <DType kType>
-__device__ __forceinline__ void ToFragment(const Quad<kType> (&quads)[4], int i,
-                                           uint32_t (&b)[kOwnParts<kType>][2]) {
-  if constexpr (kType == DType::kF32) {
+__device__ __forceinline__ void SplitF32(float low, float high, uint32_t (&b)[3][2], int word) {
 #pragma unroll
-    for (int word = 0; word < 2; ++word) {
-      float low = Component(quads[2 * word], i);
-      float high = Component(quads[2 * word + 1], i);
-#pragma unroll
-      for (int part = 0; part < 3; ++part) {
-        b[part][word] = PackBF16(low, high);
-        low -= LowOfBF16(b[part][word]);
-        high -= HighOfBF16(b[part][word]);
-      }
-    }
-  } else if constexpr (kType == DType::kF16 || kType == DType::kBF16) {
-#pragma unroll
-    for (int word = 0; word < 2; ++word) {
-      const uint2& first = quads[2 * word];
-      const uint2& second = quads[2 * word + 1];
-      b[0][word] = __byte_perm(i < 2 ? first.x : first.y, i < 2 ? second.x : second.y,
-                               i % 2 == 0 ? 0x5410 : 0x7632);
-    }
-  } else {
-#pragma unroll
-    for (int word = 0; word < 2; ++word) {
-      const uint32_t bytes =
-          __byte_perm(quads[2 * word], quads[2 * word + 1], i < 2 ? 0x5140 : 0x7362);
-      b[0][word] = BytesToF16<kType>(bytes, i % 2);
-    }
+  for (int part = 0; part < 3; ++part) {
+    b[part][word] = PackBF16(low, high);
+    low -= LowOfBF16(b[part][word]);
+    high -= HighOfBF16(b[part][word]);
   }
 }
 
@@ -107,28 +75,19 @@ __device__ __forceinline__ bool ZeroNonFinitePair(uint32_t exponent, uint32_t* p
   }
   return found;
 }
+// The same of a matrix as mma takes it.
 template <DType kType>
-__device__ __forceinline__ bool ZeroNonFinite(Quad<kType>* quad) {
+__device__ __forceinline__ bool ZeroNonFinite(uint32_t (&b)[kOwnParts<kType>][2]) {
   bool found = false;
-  if constexpr (kType == DType::kF32) {
-    float* elements[4] = {&quad->x, &quad->y, &quad->z, &quad->w};
 #pragma unroll
-    for (float* element : elements) {
-      if (IsFinite(*element)) continue;
-      *element = 0;
-      found = true;
-    }
-  } else if constexpr (kType == DType::kF16 || kType == DType::kBF16) {
-    constexpr uint32_t kExponent = kType == DType::kF16 ? 0x7c00 : 0x7f80;
-    found = ZeroNonFinitePair(kExponent, &quad->x);
-    if (ZeroNonFinitePair(kExponent, &quad->y)) found = true;
-  } else if constexpr (kType == DType::kF8E4M3) {
+  for (int word = 0; word < 2; ++word) {
+    const uint32_t before = b[0][word];
+    if (!ZeroNonFinitePair(kMeetsF16<kType> ? 0x7c00 : 0x7f80, &b[0][word])) continue;
+    found = true;
+    const uint32_t kept = (before & 0xffff) == (b[0][word] & 0xffff) ? 0xffffu : 0u;
+    const uint32_t mask = kept | (before >> 16 == b[0][word] >> 16 ? 0xffff0000u : 0u);
 #pragma unroll
-    for (int shift = 0; shift < 32; shift += 8) {
-      if ((*quad >> shift & 0x7f) != 0x7f) continue;
-      *quad &= ~(0xffu << shift);
-      found = true;
-    }
+    for (int part = 1; part < kOwnParts<kType>; ++part) b[part][word] &= mask;
   }
   return found;
 }
