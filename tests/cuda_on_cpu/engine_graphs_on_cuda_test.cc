@@ -93,7 +93,7 @@ TEST_F(EngineGraphsOnCudaTest, AGraphIsOneCallInThePlaceOfMany) {
   EXPECT_GT(prompt, 60);
   EXPECT_GT(launched, 60);
   EXPECT_GT(recorded, launched - 20);
-  EXPECT_LT(replayed, 20);
+  EXPECT_LT(replayed, 30);
   RunAll();
   Poll();
   EXPECT_EQ(answers_[id].ids, Expected(6));
@@ -122,7 +122,9 @@ TEST_F(EngineGraphsOnCudaTest, GraphsStayWithinThePlan) {
 
 // Distances grow: after a first failure two steps go without, after a second one four.
 TEST_F(EngineGraphsOnCudaTest, WithoutMemoryForAGraphStepsAreLaunchedUntilThereIsSome) {
-  Open("llama_h64-F32");
+  llm_engine_options options = EngineOptions();
+  options.run_ahead = LLM_OFF;  // a step is one of the device's too
+  Open("llama_h64-F32", options);
   gpu().set_graphs(false);
   const llm_request_id id = Submit(Ids(0), 16);
   Steps(9);  // the prompt, the first of its shape, a failure, two without, a failure, three without
