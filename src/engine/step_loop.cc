@@ -175,9 +175,8 @@ StepPlan StepLoop::Schedule() {
                      .look_ahead = runner_->runs_ahead() && !IsMoving()};
   ReturnSpilled(limit);
   StepPlan plan = Plan(limit);
-  limit.decodes_only = false;
-  // A plan that only preempted is empty, as is one of decodes that have all ended; the next one is
-  // not.
+  if (std::exchange(limit.decodes_only, false) && plan.chunks.empty()) plan = Plan(limit);
+  // A plan that only preempted is empty; with what that freed, the next one is not.
   if (plan.chunks.empty() && HasRunnable()) plan = Plan(limit);
   TellSpillFailures();
   last_step_tokens_ = plan.num_tokens;

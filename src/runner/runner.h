@@ -35,8 +35,8 @@ struct StepLogits {
   const float* hidden = nullptr;  // [hidden_rows, hidden_size], after the final norm
   int64_t hidden_rows = 0;
   int64_t hidden_size = 0;
-  // What the device took for a step that it began before the call, or behind one that was begun for
-  // nothing; kNotMeasured: it cannot say. 0: it began with the call.
+  // What the device took for a step that it began before the call; kNotMeasured: it cannot say, as
+  // behind one that was begun for nothing. 0: it began with the call.
   int64_t device_ns = 0;
   static constexpr int64_t kNotMeasured = -1;
 };

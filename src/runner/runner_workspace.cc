@@ -88,7 +88,8 @@ RunnerWorkspace LayOutRunner(const ModelConfig& config, const KernelTable& kerne
   }
   workspace.draw_builder = std::make_unique<DrawBuilder>(draws, host);
   workspace.edited_logits = device->Take<float>(draws.max_edits());
-  // Rows of logits and hidden states are read of a step that nothing runs ahead of.
+  // A step that runs ahead brings no rows of logits and no hidden states (see Queue): those of the
+  // step before may be read meanwhile.
   float* hidden = host->Take<float>(int64_t{options.max_logit_rows} * config.hidden_size);
   float* logits = host->Take<float>(num_logits);
   for (StepResults& one : workspace.host_results) {

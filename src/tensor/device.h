@@ -21,7 +21,8 @@ class DeviceGraph {
   virtual ~DeviceGraph() = default;
 };
 
-// Work is done in the order in which it was put here, at the latest when Wait returns. Used by one
+// Work is done in the order in which it was put here, at the latest when Wait returns, or WaitFor a
+// mark behind it. Used by one
 // thread at a time. A call fails with what the device reports then, be it of earlier work.
 class DeviceStream {
  public:
@@ -41,8 +42,8 @@ class DeviceStream {
   // What that library would not do, or failed at, since the last call, for the log: a line each.
   virtual std::vector<std::string> TakeNotices() { return {}; }
 
-  // Between the device and the host. Pinned host memory is read, or filled, at the latest when Wait
-  // returns, other memory before the call does.
+  // Between the device and the host. Pinned host memory is read, or filled, when that work is done,
+  // at the latest when Wait returns, other memory before the call does.
   virtual absl::Status CopyIn(void* to, const void* from, size_t bytes) = 0;
   virtual absl::Status CopyOut(void* to, const void* from, size_t bytes) = 0;
   // Within the device; the ranges do not overlap.
