@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -67,6 +69,8 @@ class Runner {
   // Not OK: the device is lost, and no later call can succeed.
   virtual absl::Status DeviceStatus() const { return absl::OkStatus(); }
   virtual GraphCounters graphs() const { return {}; }
+  // What there is to say in the log since the last call.
+  virtual std::vector<std::string> TakeNotices() { return {}; }
   // Before the first Execute: the ops of a step go to `trace` while it is on.
   virtual void SetTrace(TraceRecorder* /*trace*/, const Clock* /*clock*/) {}
 };
