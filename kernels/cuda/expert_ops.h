@@ -26,6 +26,8 @@ struct MoeRouteArgs {
   int32_t* expert_begin;  // [num_experts + 1]
 };
 cudaError_t LaunchMoeRoute(const MoeRouteArgs& args, cudaStream_t stream);
+// Its part once `rows` has the experts that were chosen.
+cudaError_t LaunchMoeSort(const MoeRouteArgs& args, cudaStream_t stream);
 
 struct MoeGatherArgs {
   Activations input;
