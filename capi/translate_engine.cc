@@ -50,7 +50,6 @@ absl::Status CheckReserved(const llm_engine_options& c) {
   if (c.num_ranks > 1) field = "num_ranks";
   if (c.reserved != 0) field = "reserved";
   if (c.reserved2 != 0) field = "reserved2";
-  if (c.reserved3 != 0) field = "reserved3";
   if (field == nullptr) return absl::OkStatus();
   return absl::UnimplementedError(absl::StrCat(field, ": reserved for a later version"));
 }
@@ -89,6 +88,7 @@ absl::Status TranslateEngineOptions(const llm_engine_options* given, OpenOptions
   LLM_RETURN_IF_ERROR(CheckEnum("drive", c.drive, LLM_DRIVE_MANUAL));
   LLM_RETURN_IF_ERROR(ReadSwitch("prefix_cache", c.prefix_cache, true, &options->prefix_cache));
   LLM_RETURN_IF_ERROR(ReadSwitch("graphs", c.graphs, true, &options->graphs));
+  LLM_RETURN_IF_ERROR(ReadSwitch("run_ahead", c.run_ahead, true, &options->run_ahead));
   LLM_RETURN_IF_ERROR(
       ReadSwitch("batch_invariant", c.batch_invariant, true, &options->batch_invariant));
   LLM_RETURN_IF_ERROR(TranslateHost(c.host, &options->host));

@@ -92,6 +92,11 @@ void TranslateGraphs(const GraphCounters& graphs, llm_metrics_snapshot* c) {
   c->graph_failures_total = graphs.failures_total;
 }
 
+void TranslateAhead(const AheadCounters& ahead, llm_metrics_snapshot* c) {
+  c->ahead_steps_total = ahead.steps_total;
+  c->ahead_dropped_total = ahead.dropped_total;
+}
+
 }  // namespace
 
 llm_metrics_snapshot TranslateMetrics(const EngineMetrics& metrics) {
@@ -136,6 +141,7 @@ llm_metrics_snapshot TranslateMetrics(const EngineMetrics& metrics) {
   TranslateTargets(metrics, &c);
   TranslateSpill(step.spill, &c);
   TranslateGraphs(step.graphs, &c);
+  TranslateAhead(step.ahead, &c);
   return c;
 }
 

@@ -106,8 +106,14 @@ absl::Status CheckEmbed(const EmbedParams& params) {
   if (!params.token_ids.empty() && (params.table.data == nullptr || params.out == nullptr)) {
     return Invalid("embed: table or out is null");
   }
+  const PendingTokens& pending = params.pending;
+  if ((pending.num_rows > 0 && pending.argmax == nullptr) ||
+      (pending.num_draws > 0 && pending.drawn == nullptr)) {
+    return Invalid("embed: pending tokens are null");
+  }
   for (size_t i = 0; i < params.token_ids.size(); ++i) {
-    if (params.token_ids[i] < 0 || params.token_ids[i] >= params.table.rows) {
+    if (params.token_ids[i] >= params.table.rows ||
+        (params.token_ids[i] < 0 && !IsPending(params.token_ids[i], params.pending))) {
       return Invalid("embed: token ", i, " has id ", params.token_ids[i], ", the table ",
                      params.table.rows, " rows");
     }

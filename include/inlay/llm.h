@@ -473,9 +473,12 @@ typedef struct llm_engine_options {
                                  long. Default: no bound */
   uint64_t long_request_tokens; /* prompt and output so far; default: max_context_tokens / 4 */
   uint32_t graphs; /* switch, for CUDA, default on: a step in which all requests decode is launched
-                      as one CUDA graph. While one is recorded, which takes some milliseconds a few
-                      times in an engine's life, a cudaDeviceSynchronize of the host's fails */
-  uint32_t reserved3;
+                      as one CUDA graph. With batch_invariant off there are none. No stream is
+                      captured for them: the host's own CUDA calls work as ever meanwhile */
+  uint32_t
+      run_ahead; /* switch, for CUDA, default on: while all that run decode and nobody who waits
+                    could start, the GPU begins a step before the host has looked at the tokens
+                    of the one before. The same tokens; who comes meanwhile starts a step later */
 } llm_engine_options;
 
 static inline void llm_engine_options_init(llm_engine_options* options) {
@@ -1012,8 +1015,10 @@ typedef struct llm_metrics_snapshot {
   uint64_t spill_failed_blocks_total; /* damaged or unreadable: computed again */
   uint64_t spilled_blocks_current;
   uint64_t graph_steps_total;    /* steps of decodes that a device got as one graph */
-  uint64_t graph_failures_total; /* graphs that could not be made or launched: steps like theirs are
-                                    launched op by op, with the same answers */
+  uint64_t graph_failures_total; /* graphs that could not be made or launched: the next steps like
+                                    theirs are launched op by op, with the same answers */
+  uint64_t ahead_steps_total; /* steps that the GPU began before they were asked for (run_ahead) */
+  uint64_t ahead_dropped_total; /* begun so, and then not wanted: all of their requests had ended */
 } llm_metrics_snapshot;
 
 static inline void llm_metrics_snapshot_init(llm_metrics_snapshot* metrics) {

@@ -13,7 +13,9 @@ absl::Status Embed(const EmbedParams& params, const Stream& stream) {
   const int64_t cols = params.table.cols;
   RunTasks(stream, static_cast<int64_t>(params.token_ids.size()), [&](int64_t t, int /*worker*/) {
     float* out = params.out + t * cols;
-    DecodePackedRow(params.table, params.token_ids[static_cast<size_t>(t)], out);
+    const int32_t id =
+        TokenOf(params.token_ids[static_cast<size_t>(t)], params.pending, params.table.rows);
+    DecodePackedRow(params.table, id, out);
     for (int64_t i = 0; i < cols; ++i) out[i] *= params.scale;
   });
   return absl::OkStatus();

@@ -239,7 +239,7 @@ __global__ void __launch_bounds__(kRoundWarps<kType>* kWarp, 2)
 }
 
 template <DType kType>
-cudaError_t LaunchFewRows(const AttentionArgs& args, cudaStream_t stream) {
+cudaError_t LaunchFewRows(const AttentionArgs& args, LaunchStream stream) {
   return Launch(attention_few_kernel<kType>,
                 {GridOf(args, 16), dim3(kRoundWarps<kType> * kWarp),
                  RoundShared<kType>::Bytes(args.kv.head_dim)},

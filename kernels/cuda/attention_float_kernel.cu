@@ -3,13 +3,13 @@
 
 namespace llm {
 
-cudaError_t LaunchAttentionF32(const AttentionArgs& args, cudaStream_t stream) {
+cudaError_t LaunchAttentionF32(const AttentionArgs& args, LaunchStream stream) {
   return LaunchAttentionOf<DType::kF32>(args, stream);
 }
-cudaError_t LaunchAttentionF16(const AttentionArgs& args, cudaStream_t stream) {
+cudaError_t LaunchAttentionF16(const AttentionArgs& args, LaunchStream stream) {
   return LaunchAttentionOf<DType::kF16>(args, stream);
 }
-cudaError_t LaunchAttentionBF16(const AttentionArgs& args, cudaStream_t stream) {
+cudaError_t LaunchAttentionBF16(const AttentionArgs& args, LaunchStream stream) {
   return LaunchAttentionOf<DType::kBF16>(args, stream);
 }
 

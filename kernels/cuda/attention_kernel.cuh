@@ -15,7 +15,7 @@ namespace llm {
 // 32 rows share what comes from memory where there is shared memory for their queries, and blocks
 // enough without splits of their own.
 template <DType kType>
-cudaError_t LaunchFourSlices(const AttentionArgs& args, cudaStream_t stream) {
+cudaError_t LaunchFourSlices(const AttentionArgs& args, LaunchStream stream) {
   using Tall = SlicesShape<2, 5, 4, 1>;
   int most = 0;
   if (const cudaError_t error = MostSharedBytes(&most); error != cudaSuccess) return error;
@@ -30,7 +30,7 @@ cudaError_t LaunchFourSlices(const AttentionArgs& args, cudaStream_t stream) {
 // three bf16, has registers for more than 128 dimensions only where four warps share them, and
 // shared memory for fewer rows, as BF16 has, of which no part of a query stays in registers.
 template <DType kType>
-cudaError_t LaunchAttentionOf(const AttentionArgs& args, cudaStream_t stream) {
+cudaError_t LaunchAttentionOf(const AttentionArgs& args, LaunchStream stream) {
   const int64_t group = args.num_heads / args.kv.num_kv_heads;
   const bool few = args.num_tokens * group <= int64_t{16} * args.num_sequences;
   const int two_warps_dims = kType == DType::kF32 ? kSlabDims : 2 * kSlabDims;

@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(kMergeThreads) attention_merge_kernel(const At
   }
 }
 
-cudaError_t LaunchParts(const AttentionArgs& args, cudaStream_t stream) {
+cudaError_t LaunchParts(const AttentionArgs& args, LaunchStream stream) {
   switch (args.kv.dtype) {
     case DType::kF32:
       return LaunchAttentionF32(args, stream);
@@ -54,7 +54,7 @@ cudaError_t LaunchParts(const AttentionArgs& args, cudaStream_t stream) {
 
 }  // namespace
 
-cudaError_t LaunchAttention(const AttentionArgs& args, cudaStream_t stream) {
+cudaError_t LaunchAttention(const AttentionArgs& args, LaunchStream stream) {
   const cudaError_t error = LaunchParts(args, stream);
   if (error != cudaSuccess || args.partials == nullptr) return error;
   const dim3 grid(static_cast<unsigned>(args.num_tokens), static_cast<unsigned>(args.num_heads));

@@ -113,7 +113,7 @@ __global__ void __launch_bounds__(ManyRows<kType, kTiles>::kThreads,
 }
 
 template <DType kType, int kTiles>
-cudaError_t LaunchManyRows(const AttentionArgs& args, cudaStream_t stream) {
+cudaError_t LaunchManyRows(const AttentionArgs& args, LaunchStream stream) {
   using Shared = ManyRows<kType, kTiles>;
   return Launch(
       attention_rows_kernel<kType, kTiles>,

@@ -113,7 +113,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
 }
 
 template <DType kType, typename Shape>
-cudaError_t LaunchSlices(const AttentionArgs& args, cudaStream_t stream) {
+cudaError_t LaunchSlices(const AttentionArgs& args, LaunchStream stream) {
   return Launch(attention_slices_kernel<kType, Shape>,
                 {GridOf(args, Shape::kRows), dim3(Shape::kThreads),
                  SlicesShared<kType, Shape>::Bytes(args.kv.head_dim)},

@@ -2,6 +2,7 @@
 // are outputs and its columns our rows.
 #include "kernels/cuda/cublaslt.h"
 
+#include <algorithm>
 #include <bit>
 #include <utility>
 
@@ -52,8 +53,28 @@ int64_t RowBucket(int64_t rows) {
 
 // The library cannot do it, or not on this device: no fault of either.
 bool IsRefusal(cublasStatus_t status) {
-  return status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE ||
-         status == CUBLAS_STATUS_ARCH_MISMATCH;
+  return status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_ARCH_MISMATCH;
+}
+
+// Calls that a shape is left to own kernels for after an error, twice as many after each: a step's
+// layers at first. A library that is broken for good then costs next to nothing.
+constexpr int64_t kFirstWait = 32;
+constexpr int64_t kLongestWait = int64_t{1} << 16;
+
+constexpr size_t kMaxNotices = 32;  // a model has some seven shapes, each in a few sizes of rows
+
+const char* NameOf(DenseType type) {
+  switch (type) {
+    case DenseType::kBF16:
+      return "bf16";
+    case DenseType::kF16:
+      return "f16";
+    case DenseType::kF8E4M3:
+      return "e4m3";
+    case DenseType::kInt8:
+      return "int8";
+  }
+  return "";
 }
 
 }  // namespace
@@ -70,7 +91,9 @@ struct CublasLt::Plan {
   Owner<cublasLtMatrixLayout_t> activations;
   Owner<cublasLtMatrixLayout_t> out;
   cublasLtMatmulAlgo_t algorithm = {};
-  bool usable = false;
+  enum class Choice { kOpen, kAlgorithm, kNone } choice = Choice::kOpen;
+  int64_t calls_to_wait = 0;  // before the choice is made (again)
+  int64_t next_wait = kFirstWait;
 };
 
 absl::StatusOr<std::unique_ptr<CublasLt>> CublasLt::Create(void* workspace, size_t bytes) {
@@ -103,46 +126,81 @@ absl::Status CublasLt::Check(const char* what, cublasStatus_t status) const {
                                               : absl::InternalError(message);
 }
 
-absl::StatusOr<bool> CublasLt::Supports(const DenseProduct& product) {
-  if (!IsAligned(product)) return false;
-  LLM_ASSIGN_OR_RETURN(const Plan* plan, PlanFor(product));
-  return plan->usable;
+bool CublasLt::Supports(const DenseProduct& product) {
+  return IsAligned(product) && PlanFor(product) != nullptr;
 }
 
-absl::StatusOr<bool> CublasLt::Multiply(const DenseProduct& p, cudaStream_t stream) {
-  if (!IsAligned(p)) return false;
-  LLM_ASSIGN_OR_RETURN(Plan * plan, PlanFor(p));
-  if (!plan->usable) return false;
-  LLM_RETURN_IF_ERROR(SetRows(*plan, p.rows));
+bool CublasLt::Multiply(const DenseProduct& product, cudaStream_t stream) {
+  if (!IsAligned(product)) return false;
+  Plan* plan = PlanFor(product);
+  if (plan == nullptr) return false;
+  cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+  const absl::Status error = Run(*plan, product, stream, &status);
+  if (error.ok()) {
+    plan->next_wait = kFirstWait;
+    return true;
+  }
+  IsRefusal(status) ? Refuse(product, error, plan) : Postpone(product, error, plan);
+  return false;
+}
+
+absl::Status CublasLt::Run(const Plan& plan, const DenseProduct& p, cudaStream_t stream,
+                           cublasStatus_t* status) const {
+  LLM_RETURN_IF_ERROR(SetRows(plan, p.rows));
   if (p.bias != nullptr) {
-    LLM_RETURN_IF_ERROR(SetMatmul(*plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias));
+    LLM_RETURN_IF_ERROR(SetMatmul(plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias));
   }
   const float one = 1, zero = 0;
   const int32_t integer_one = 1, integer_zero = 0;
   const bool integers = p.type == DenseType::kInt8;
   const void* alpha = integers ? static_cast<const void*>(&integer_one) : &one;
   const void* beta = integers ? static_cast<const void*>(&integer_zero) : &zero;
-  const cublasStatus_t status =
-      functions_.matmul(handle_, plan->matmul.get(), alpha, p.weight, plan->weight.get(),
-                        p.activations, plan->activations.get(), beta, p.out, plan->out.get(), p.out,
-                        plan->out.get(), &plan->algorithm, workspace_, workspace_bytes_, stream);
-  if (IsRefusal(status)) {
-    plan->usable = false;
-    return false;
-  }
-  LLM_RETURN_IF_ERROR(Check("product", status));
-  return true;
+  *status =
+      functions_.matmul(handle_, plan.matmul.get(), alpha, p.weight, plan.weight.get(),
+                        p.activations, plan.activations.get(), beta, p.out, plan.out.get(), p.out,
+                        plan.out.get(), &plan.algorithm, workspace_, workspace_bytes_, stream);
+  return Check("product", *status);
 }
 
-absl::StatusOr<CublasLt::Plan*> CublasLt::PlanFor(const DenseProduct& p) {
+CublasLt::Plan* CublasLt::PlanFor(const DenseProduct& p) {
   const int64_t rows = RowBucket(p.rows);
   const Key key = {p.type, rows, p.outputs, p.cols, p.out_stride, p.bias != nullptr};
-  const auto found = plans_.find(key);
-  if (found != plans_.end()) return found->second.get();
-  auto plan = std::make_unique<Plan>(functions_);
-  LLM_RETURN_IF_ERROR(Describe(p, rows, plan.get()));
-  LLM_RETURN_IF_ERROR(ChooseAlgorithm(plan.get()));
-  return (plans_[key] = std::move(plan)).get();
+  std::unique_ptr<Plan>& plan = plans_[key];
+  if (plan == nullptr) plan = std::make_unique<Plan>(functions_);
+  if (plan->choice == Plan::Choice::kOpen) {
+    if (plan->calls_to_wait > 0) {
+      --plan->calls_to_wait;
+      return nullptr;
+    }
+    absl::Status error = Describe(p, rows, plan.get());
+    if (error.ok()) error = ChooseAlgorithm(p, plan.get());
+    if (!error.ok()) Postpone(p, error, plan.get());
+  }
+  return plan->choice == Plan::Choice::kAlgorithm ? plan.get() : nullptr;
+}
+
+void CublasLt::Refuse(const DenseProduct& product, const absl::Status& why, Plan* plan) {
+  plan->choice = Plan::Choice::kNone;
+  ++num_refusals_;
+  AddNotice(product, why, "; own kernels do it");
+}
+
+void CublasLt::Postpone(const DenseProduct& product, const absl::Status& error, Plan* plan) {
+  plan->choice = Plan::Choice::kOpen;
+  plan->calls_to_wait = plan->next_wait;
+  if (plan->next_wait == kFirstWait) {  // what goes on is told once
+    AddNotice(product, error, "; own kernels do it meanwhile");
+  }
+  plan->next_wait = std::min(2 * plan->next_wait, kLongestWait);
+  ++num_errors_;
+}
+
+void CublasLt::AddNotice(const DenseProduct& p, const absl::Status& why, const char* end) {
+  if (num_notices_ >= kMaxNotices) return;
+  ++num_notices_;
+  notices_.push_back(absl::StrCat(why.message(), ", of ", NameOf(p.type), ", up to ",
+                                  RowBucket(p.rows), " rows, ", p.outputs, " outputs of ", p.cols,
+                                  " columns", end));
 }
 
 absl::Status CublasLt::Describe(const DenseProduct& p, int64_t rows, Plan* plan) const {
@@ -202,18 +260,23 @@ absl::StatusOr<CublasLt::Owner<cublasLtMatmulPreference_t>> CublasLt::MakePrefer
   return preference;
 }
 
-// What goes wrong here counts as no algorithm: own kernels do without.
-absl::Status CublasLt::ChooseAlgorithm(Plan* plan) const {
+absl::Status CublasLt::ChooseAlgorithm(const DenseProduct& p, Plan* plan) {
   LLM_ASSIGN_OR_RETURN(const Owner<cublasLtMatmulPreference_t> preference, MakePreference());
   cublasLtMatmulHeuristicResult_t found = {};
   int count = 0;
   const cublasStatus_t status = functions_.find_algorithms(
       handle_, plan->matmul.get(), plan->weight.get(), plan->activations.get(), plan->out.get(),
       plan->out.get(), preference.get(), 1, &found, &count);
-  plan->usable = status == CUBLAS_STATUS_SUCCESS && count > 0 &&
-                 found.state == CUBLAS_STATUS_SUCCESS && found.workspaceSize <= workspace_bytes_;
+  const absl::Status error = Check("algorithm", status);
+  const bool none =
+      count == 0 || found.state != CUBLAS_STATUS_SUCCESS || found.workspaceSize > workspace_bytes_;
+  if (IsRefusal(status) || (error.ok() && none)) {
+    Refuse(p, error.ok() ? absl::NotFoundError("cuBLASLt: no algorithm") : error, plan);
+    return absl::OkStatus();
+  }
+  LLM_RETURN_IF_ERROR(error);
   plan->algorithm = found.algo;
-  if (status != CUBLAS_STATUS_SUCCESS) (void)cudaGetLastError();
+  plan->choice = Plan::Choice::kAlgorithm;
   return absl::OkStatus();
 }
 

@@ -5,8 +5,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <string>
 #include <tuple>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "kernels/cuda/cublaslt_functions.h"
@@ -41,11 +44,18 @@ class CublasLt {
   CublasLt& operator=(const CublasLt&) = delete;
 
   // Whether the library has an algorithm for products like this one, pointers' alignment included;
-  // what they point to is not read.
-  absl::StatusOr<bool> Supports(const DenseProduct& product);
-  // Puts the product on the stream. False, nothing being there, where the library refuses it: it
-  // will not be asked again for this shape.
-  absl::StatusOr<bool> Multiply(const DenseProduct& product, cudaStream_t stream);
+  // what they point to is not read. After an error that is false for some calls of the shape.
+  bool Supports(const DenseProduct& product);
+  // Puts the product on the stream. False where the library refuses it, and will not be asked again
+  // for this shape, or where a call fails, and will be later: others have to write all of `out`.
+  bool Multiply(const DenseProduct& product, cudaStream_t stream);
+
+  // Shapes that the library has no algorithm for, and calls of it that failed.
+  int64_t num_refusals() const { return num_refusals_; }
+  int64_t num_errors() const { return num_errors_; }
+  // What there is to say about both since the last call: each shape's refusal, and its first error,
+  // once.
+  std::vector<std::string> TakeNotices() { return std::exchange(notices_, {}); }
 
  private:
   template <typename Handle>
@@ -62,9 +72,14 @@ class CublasLt {
   absl::StatusOr<Owner<cublasLtMatrixLayout_t>> MakeLayout(cudaDataType type, int64_t rows,
                                                            int64_t cols, int64_t stride) const;
   absl::StatusOr<Owner<cublasLtMatmulPreference_t>> MakePreference() const;
-  absl::StatusOr<Plan*> PlanFor(const DenseProduct& product);
+  Plan* PlanFor(const DenseProduct& product);  // null: not by the library, or not now
   absl::Status Describe(const DenseProduct& product, int64_t rows, Plan* plan) const;
-  absl::Status ChooseAlgorithm(Plan* plan) const;
+  absl::Status ChooseAlgorithm(const DenseProduct& product, Plan* plan);
+  absl::Status Run(const Plan& plan, const DenseProduct& product, cudaStream_t stream,
+                   cublasStatus_t* status) const;
+  void Refuse(const DenseProduct& product, const absl::Status& why, Plan* plan);
+  void Postpone(const DenseProduct& product, const absl::Status& error, Plan* plan);
+  void AddNotice(const DenseProduct& product, const absl::Status& why, const char* end);
   absl::Status SetRows(const Plan& plan, int64_t rows) const;
 
   const CublasLtFunctions functions_;
@@ -72,6 +87,10 @@ class CublasLt {
   const size_t workspace_bytes_;
   cublasLtHandle_t handle_ = nullptr;
   std::map<Key, std::unique_ptr<Plan>> plans_;
+  int64_t num_refusals_ = 0;
+  int64_t num_errors_ = 0;
+  size_t num_notices_ = 0;
+  std::vector<std::string> notices_;
 };
 
 }  // namespace llm

@@ -1,5 +1,8 @@
-// The names of the library say its major version; both have these functions alike.
+// The names of the library say its major version; both have these functions alike. One that lacks
+// a function (an older one under that name, or half of an installation) is as good as none.
 #include "kernels/cuda/cublaslt_functions.h"
+
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/cuda/dynamic_library.h"
@@ -25,20 +28,9 @@ class Finder {
   const char* missing_ = nullptr;  // the first
 };
 
-}  // namespace
-
-absl::StatusOr<CublasLtFunctions> FindCublasLt() {
-  const char* name = nullptr;
-  void* library = nullptr;
-  for (const char* candidate : kNames) {
-    if (library != nullptr) break;
-    name = candidate;
-    library = OpenLibrary(name);
-  }
-  if (library == nullptr) {
-    return absl::UnavailableError(
-        absl::StrCat("cuBLASLt: neither ", kNames[0], " nor ", kNames[1], " is here"));
-  }
+absl::StatusOr<CublasLtFunctions> FindIn(const char* name) {
+  void* library = OpenLibrary(name);
+  if (library == nullptr) return absl::UnavailableError(absl::StrCat(name, " is not here"));
   Finder finder(library);
   CublasLtFunctions f;
   finder.Find("cublasLtCreate", &f.create);
@@ -56,7 +48,19 @@ absl::StatusOr<CublasLtFunctions> FindCublasLt() {
   finder.Find("cublasLtMatmulAlgoGetHeuristic", &f.find_algorithms);
   finder.Find("cublasLtMatmul", &f.matmul);
   if (finder.missing() == nullptr) return f;
-  return absl::UnavailableError(absl::StrCat("cuBLASLt: ", name, " has no ", finder.missing()));
+  return absl::UnavailableError(absl::StrCat(name, " has no ", finder.missing()));
+}
+
+}  // namespace
+
+absl::StatusOr<CublasLtFunctions> FindCublasLt() {
+  std::string reasons;
+  for (const char* name : kNames) {
+    absl::StatusOr<CublasLtFunctions> functions = FindIn(name);
+    if (functions.ok()) return functions;
+    absl::StrAppend(&reasons, reasons.empty() ? "cuBLASLt: " : "; ", functions.status().message());
+  }
+  return absl::UnavailableError(reasons);
 }
 
 }  // namespace llm

@@ -24,7 +24,7 @@ struct CublasLtFunctions {
   decltype(&cublasLtMatmul) matmul = nullptr;
 };
 
-// UNAVAILABLE, saying what is missing: no such library, or a symbol of it.
+// Of the first library that has all of them. UNAVAILABLE, saying what each is missing.
 absl::StatusOr<CublasLtFunctions> FindCublasLt();
 
 }  // namespace llm

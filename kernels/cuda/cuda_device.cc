@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/cuda/cuda_graph.h"
 #include "kernels/cuda/cuda_status.h"
 #include "kernels/cuda/devices.h"
 #include "src/base/status_macros.h"
@@ -70,7 +69,10 @@ class CudaGpu : public Device {
 
 }  // namespace
 
-ScopedCudaDevice::ScopedCudaDevice(int index) {
+ScopedCudaDevice::ScopedCudaDevice(int index) : mode_(cudaStreamCaptureModeRelaxed) {
+  status_ = CudaStatus("mode of captures", cudaThreadExchangeStreamCaptureMode(&mode_));
+  if (!status_.ok()) return;
+  mode_is_ours_ = true;
   int current = 0;
   status_ = CudaStatus("current device", cudaGetDevice(&current));
   if (!status_.ok() || current == index) return;
@@ -79,7 +81,8 @@ ScopedCudaDevice::ScopedCudaDevice(int index) {
 }
 
 ScopedCudaDevice::~ScopedCudaDevice() {
-  if (before_ >= 0) (void)cudaSetDevice(before_);
+  if (before_ >= 0) (void)CudaStatus("current device", cudaSetDevice(before_));
+  if (mode_is_ours_) (void)CudaStatus("captures", cudaThreadExchangeStreamCaptureMode(&mode_));
 }
 
 absl::StatusOr<std::unique_ptr<DeviceStream>> CudaDeviceStream::Create(
@@ -88,6 +91,9 @@ absl::StatusOr<std::unique_ptr<DeviceStream>> CudaDeviceStream::Create(
   LLM_RETURN_IF_ERROR(scope.status());
   std::unique_ptr<CudaDeviceStream> stream(new CudaDeviceStream(index));
   LLM_ASSIGN_OR_RETURN(stream->stream_, ::llm::CreateStream());
+  for (EventOwner& mark : stream->marks_) {
+    LLM_ASSIGN_OR_RETURN(mark, CreateTimedEvent());
+  }
   LLM_ASSIGN_OR_RETURN(stream->uploads_, StepUploads::Create(uploads));
   return stream;
 }
@@ -95,8 +101,9 @@ absl::StatusOr<std::unique_ptr<DeviceStream>> CudaDeviceStream::Create(
 CudaDeviceStream::~CudaDeviceStream() {
   const ScopedCudaDevice scope(index_);
   // Memory that its work uses goes back next.
-  if (stream_.get() != nullptr) (void)cudaStreamSynchronize(stream_.get());
+  if (stream_.get() != nullptr) (void)CudaStatus("end", cudaStreamSynchronize(stream_.get()));
   stream_.Reset();
+  for (EventOwner& mark : marks_) mark.Reset();
   uploads_.reset();
   dense_.reset();
 }
@@ -108,14 +115,21 @@ absl::Status CudaDeviceStream::UseLibrary(std::byte* memory, size_t bytes) {
   return absl::OkStatus();
 }
 
-absl::Status CudaDeviceStream::Begin() {
+absl::Status CudaDeviceStream::Begin(bool ahead) {
   const ScopedCudaDevice scope(index_);
   LLM_RETURN_IF_ERROR(scope.status());
-  return uploads_->Begin();
+  recording_.reset();
+  return uploads_->Begin(ahead);
+}
+
+absl::Status CudaDeviceStream::CheckDone(const char* what) const {
+  if (recording_ == nullptr) return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat(what, ": graphs are of kernels alone"));
 }
 
 absl::Status CudaDeviceStream::Copy(const char* what, void* to, const void* from, size_t bytes,
                                     cudaMemcpyKind kind) {
+  LLM_RETURN_IF_ERROR(CheckDone(what));
   const ScopedCudaDevice scope(index_);
   LLM_RETURN_IF_ERROR(scope.status());
   return CudaStatus(what, cudaMemcpyAsync(to, from, bytes, kind, stream_.get()));
@@ -133,7 +147,13 @@ absl::Status CudaDeviceStream::CopyWithin(void* to, const void* from, size_t byt
   return Copy("copy within the device", to, from, bytes, cudaMemcpyDeviceToDevice);
 }
 
+std::vector<std::string> CudaDeviceStream::TakeNotices() {
+  if (dense_ == nullptr) return {};
+  return dense_->TakeNotices();
+}
+
 absl::Status CudaDeviceStream::Clear(void* memory, size_t bytes) {
+  LLM_RETURN_IF_ERROR(CheckDone("clear"));
   const ScopedCudaDevice scope(index_);
   LLM_RETURN_IF_ERROR(scope.status());
   return CudaStatus("clear", cudaMemsetAsync(memory, 0, bytes, stream_.get()));
@@ -145,15 +165,43 @@ absl::Status CudaDeviceStream::Wait() {
   return CudaStatus("wait for the device", cudaStreamSynchronize(stream_.get()));
 }
 
-absl::Status CudaDeviceStream::BeginCapture() {
+absl::Status CudaDeviceStream::Mark(int mark) {
   const ScopedCudaDevice scope(index_);
   LLM_RETURN_IF_ERROR(scope.status());
-  return CudaGraph::Begin(launches());
+  return CudaStatus("mark", cudaEventRecord(marks_[mark].get(), stream_.get()));
 }
 
-absl::StatusOr<std::unique_ptr<DeviceGraph>> CudaDeviceStream::EndCapture() {
-  const ScopedCudaDevice scope(index_);  // where it fails, the stream is told all the same
-  return CudaGraph::End(index_, launches());
+absl::Status CudaDeviceStream::WaitFor(int mark) {
+  const ScopedCudaDevice scope(index_);
+  LLM_RETURN_IF_ERROR(scope.status());
+  return CudaStatus("wait for the device", cudaEventSynchronize(marks_[mark].get()));
+}
+
+absl::StatusOr<int64_t> CudaDeviceStream::NsBetween(int begin, int end) {
+  const ScopedCudaDevice scope(index_);
+  LLM_RETURN_IF_ERROR(scope.status());
+  float milliseconds = 0;
+  LLM_RETURN_IF_CUDA_ERROR(
+      "time of a step",
+      cudaEventElapsedTime(&milliseconds, marks_[begin].get(), marks_[end].get()));
+  return static_cast<int64_t>(double{milliseconds} * 1e6);
+}
+
+absl::Status CudaDeviceStream::BeginRecording() {
+  const ScopedCudaDevice scope(index_);
+  LLM_RETURN_IF_ERROR(scope.status());
+  LLM_ASSIGN_OR_RETURN(recording_, CudaGraph::Begin(uploads_.get()));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<DeviceGraph>> CudaDeviceStream::EndRecording() {
+  if (recording_ == nullptr) return absl::FailedPreconditionError("graph: none was begun");
+  // Whatever fails here, the next work is done and not recorded.
+  const std::unique_ptr<CudaGraph::Recording> recording = std::move(recording_);
+  StepUploads::Recording uploads = uploads_->EndRecording();
+  const ScopedCudaDevice scope(index_);
+  LLM_RETURN_IF_ERROR(scope.status());
+  return CudaGraph::End(index_, *recording, std::move(uploads));
 }
 
 absl::Status CudaDeviceStream::Launch(const DeviceGraph& graph) {

@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "kernels/cuda/cuda_graph.h"
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/cuda/dense_linear.h"
 #include "kernels/cuda/device_buffer.h"
@@ -16,7 +18,8 @@
 namespace llm {
 
 // Makes a device the calling thread's for as long as it lives, and then gives the thread back the
-// one that its owner chose.
+// one that its owner chose. Meanwhile a capture of the host's own streams, in this thread or
+// another, neither refuses our calls nor is ended by them.
 class ScopedCudaDevice {
  public:
   explicit ScopedCudaDevice(int index);
@@ -28,6 +31,8 @@ class ScopedCudaDevice {
 
  private:
   int before_ = -1;  // -1: nothing to give back
+  bool mode_is_ours_ = false;
+  cudaStreamCaptureMode mode_;  // then, the thread's before
   absl::Status status_;
 };
 
@@ -37,29 +42,40 @@ class CudaDeviceStream : public DeviceStream {
                                                               const UploadMemory& uploads);
   ~CudaDeviceStream() override;
 
-  absl::Status Begin() override;
+  absl::Status Begin(bool ahead) override;
   absl::Status UseLibrary(std::byte* memory, size_t bytes) override;
   absl::Status CopyIn(void* to, const void* from, size_t bytes) override;
   absl::Status CopyOut(void* to, const void* from, size_t bytes) override;
   absl::Status CopyWithin(void* to, const void* from, size_t bytes) override;
+  std::vector<std::string> TakeNotices() override;
   absl::Status Clear(void* memory, size_t bytes) override;
   absl::Status Wait() override;
-  absl::Status BeginCapture() override;
-  absl::StatusOr<std::unique_ptr<DeviceGraph>> EndCapture() override;
+  absl::Status Mark(int mark) override;
+  absl::Status WaitFor(int mark) override;
+  absl::StatusOr<int64_t> NsBetween(int begin, int end) override;
+  absl::Status BeginRecording() override;
+  absl::StatusOr<std::unique_ptr<DeviceGraph>> EndRecording() override;
   absl::Status Launch(const DeviceGraph& graph) override;
 
   int index() const { return index_; }
-  CudaStream launches() const { return {stream_.get(), uploads_.get(), dense_.get()}; }
+  CudaStream launches() const {
+    GraphRecording* const recording = recording_ == nullptr ? nullptr : &recording_->work;
+    return {{stream_.get(), recording}, uploads_.get(), dense_.get()};
+  }
 
  private:
   explicit CudaDeviceStream(int index) : index_(index) {}
+  // Makes sure that what is done at once is not meant for a graph.
+  absl::Status CheckDone(const char* what) const;
   absl::Status Copy(const char* what, void* to, const void* from, size_t bytes,
                     cudaMemcpyKind kind);
 
   const int index_;
   StreamOwner stream_;
+  EventOwner marks_[kNumMarks];
   std::unique_ptr<StepUploads> uploads_;
   std::unique_ptr<DenseLinear> dense_;  // null: linear layers have kernels of their own alone
+  std::unique_ptr<CudaGraph::Recording> recording_;  // null: work is done
 };
 
 // One of CudaDevices() by its place there. UNAVAILABLE, saying why, when there is none;

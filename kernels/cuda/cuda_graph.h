@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/cuda/device_buffer.h"
+#include "kernels/cuda/launch_stream.h"
 #include "kernels/cuda/step_uploads.h"
 #include "src/tensor/device.h"
 
@@ -14,13 +15,21 @@ namespace llm {
 
 class CudaGraph : public DeviceGraph {
  public:
+  // What has been recorded so far.
+  struct Recording {
+    explicit Recording(GraphOwner graph_in) : graph(std::move(graph_in)), work(graph.get()) {}
+    GraphOwner graph;
+    GraphRecording work;
+  };
+
   CudaGraph(int device, GraphExecOwner exec, StepUploads::Recording uploads)
       : device_(device), exec_(std::move(exec)), uploads_(std::move(uploads)) {}
   ~CudaGraph() override;
 
-  // As DeviceStream has them.
-  static absl::Status Begin(const CudaStream& stream);
-  static absl::StatusOr<std::unique_ptr<DeviceGraph>> End(int device, const CudaStream& stream);
+  // From here on `uploads` records too, unless this fails, until its EndRecording.
+  static absl::StatusOr<std::unique_ptr<Recording>> Begin(StepUploads* uploads);
+  static absl::StatusOr<std::unique_ptr<DeviceGraph>> End(int device, const Recording& recording,
+                                                          StepUploads::Recording uploads);
   absl::Status Launch(const CudaStream& stream) const;
 
  private:

@@ -9,8 +9,7 @@
 // Results are there when the stream has come so far.
 #pragma once
 
-#include <cuda_runtime_api.h>
-
+#include "kernels/cuda/launch_stream.h"
 #include "kernels/cuda/step_uploads.h"
 #include "kernels/kernel_table.h"
 
@@ -19,7 +18,7 @@ namespace llm {
 class DenseLinear;
 
 struct CudaStream {
-  cudaStream_t stream = nullptr;
+  LaunchStream stream = nullptr;
   StepUploads* uploads = nullptr;
   DenseLinear* dense = nullptr;  // null: sums do not depend on the batch
 };

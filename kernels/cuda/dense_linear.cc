@@ -81,11 +81,14 @@ absl::StatusOr<std::unique_ptr<DenseLinear>> DenseLinear::Create(std::byte* memo
 }
 
 absl::StatusOr<bool> DenseLinear::Run(const LinearParams& params, const LinearOutput& output,
-                                      cudaStream_t stream) {
+                                      LaunchStream stream) {
   const Activations& a = params.activations;
   if (!params.round_to_bf16 || a.rows == 0 || output.weight.rows == 0) return false;
   const std::optional<DenseType> type = TypeOf(output.weight, a.rows);
   if (!type || RowsBytes(a, *type) > rows_bytes_) return false;
+  if (stream.recording != nullptr) {
+    return absl::UnimplementedError("linear layers: what cuBLASLt does is in no graph");
+  }
   return AreCodes(*type) ? RunCodes(params, output, *type, stream)
                          : RunFloats(params, output, *type, stream);
 }
@@ -94,7 +97,7 @@ float* DenseLinear::row_scales(const Activations& a) const {
   return reinterpret_cast<float*>(rows_ + ScalesOffset(a));
 }
 
-absl::Status DenseLinear::Convert(const Activations& a, DenseType type, cudaStream_t stream) {
+absl::Status DenseLinear::Convert(const Activations& a, DenseType type, LaunchStream stream) {
   if (converted_ == type) return absl::OkStatus();
   converted_.reset();
   if (AreCodes(type)) {
@@ -113,7 +116,7 @@ absl::Status DenseLinear::Convert(const Activations& a, DenseType type, cudaStre
 }
 
 absl::StatusOr<bool> DenseLinear::RunFloats(const LinearParams& params, const LinearOutput& output,
-                                            DenseType type, cudaStream_t stream) {
+                                            DenseType type, LaunchStream stream) {
   const Activations& a = params.activations;
   if (a.values == nullptr) return false;
   const DenseProduct product = {.type = type,
@@ -125,14 +128,13 @@ absl::StatusOr<bool> DenseLinear::RunFloats(const LinearParams& params, const Li
                                 .bias = output.bias,
                                 .out = output.out,
                                 .out_stride = output.out_stride};
-  LLM_ASSIGN_OR_RETURN(const bool supported, library_->Supports(product));
-  if (!supported) return false;
+  if (!library_->Supports(product)) return false;
   LLM_RETURN_IF_ERROR(Convert(a, type, stream));
-  return library_->Multiply(product, stream);
+  return library_->Multiply(product, stream.stream);
 }
 
 absl::StatusOr<bool> DenseLinear::RunCodes(const LinearParams& params, const LinearOutput& output,
-                                           DenseType type, cudaStream_t stream) {
+                                           DenseType type, LaunchStream stream) {
   const Activations& a = params.activations;
   const int64_t outputs = output.weight.rows;
   const int64_t row_bytes = RowBytes(GetWeightFormat(output.weight.format), a.cols);
@@ -152,15 +154,13 @@ absl::StatusOr<bool> DenseLinear::RunCodes(const LinearParams& params, const Lin
                                   .bias = nullptr,
                                   .out = output.out + first,
                                   .out_stride = output.out_stride};
-    LLM_ASSIGN_OR_RETURN(const bool supported, library_->Supports(product));
-    if (!supported) return false;
+    if (!library_->Supports(product)) return false;
     LLM_RETURN_IF_ERROR(Convert(a, type, stream));
     LLM_RETURN_IF_CUDA_ERROR(
         "codes of weights",
         LaunchCodesOfBlocks({output.weight.data + first * row_bytes, count, a.cols, codes, scales},
                             stream));
-    LLM_ASSIGN_OR_RETURN(const bool done, library_->Multiply(product, stream));
-    if (!done) return false;
+    if (!library_->Multiply(product, stream.stream)) return false;
     LLM_RETURN_IF_CUDA_ERROR(
         "scaled sums",
         LaunchScaleSums(

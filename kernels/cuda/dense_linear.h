@@ -10,9 +10,12 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "kernels/cuda/cublaslt.h"
+#include "kernels/cuda/launch_stream.h"
 #include "kernels/dense_shape.h"
 #include "kernels/linear.h"
 
@@ -29,20 +32,24 @@ class DenseLinear {
 
   // Activations have changed since the last call of Run.
   void Begin() { converted_.reset(); }
-  // False: other kernels have to do this output, all of it. Results
-  // are those of `linear` but for the order of additions and the activations' types.
+  // False: other kernels have to do this output, all of it. Results are those of `linear` but for
+  // the order of additions and the activations' types. UNIMPLEMENTED in a recording: the library
+  // takes streams alone, and nothing captures one (see GraphRecording).
   absl::StatusOr<bool> Run(const LinearParams& params, const LinearOutput& output,
-                           cudaStream_t stream);
+                           LaunchStream stream);
+  // What the library refused, or failed at, since the last call; see CublasLt.
+  std::vector<std::string> TakeNotices() { return library_->TakeNotices(); }
+  const CublasLt& library() const { return *library_; }
 
  private:
   DenseLinear(std::byte* memory, std::byte* rows, size_t rows_bytes,
               std::unique_ptr<CublasLt> library)
       : weight_codes_(memory), rows_(rows), rows_bytes_(rows_bytes), library_(std::move(library)) {}
-  absl::Status Convert(const Activations& activations, DenseType type, cudaStream_t stream);
+  absl::Status Convert(const Activations& activations, DenseType type, LaunchStream stream);
   absl::StatusOr<bool> RunFloats(const LinearParams& params, const LinearOutput& output,
-                                 DenseType type, cudaStream_t stream);
+                                 DenseType type, LaunchStream stream);
   absl::StatusOr<bool> RunCodes(const LinearParams& params, const LinearOutput& output,
-                                DenseType type, cudaStream_t stream);
+                                DenseType type, LaunchStream stream);
   float* row_scales(const Activations& activations) const;
 
   std::byte* const weight_codes_;  // and their scales

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "kernels/activations.h"
+#include "kernels/cuda/launch_stream.h"
 
 namespace llm {
 
@@ -18,8 +19,8 @@ struct RoundRowsArgs {
   uint16_t* out;        // [count]
 };
 // To nearest even. Beyond the largest f16: infinite.
-cudaError_t LaunchRoundRowsToBF16(const RoundRowsArgs& args, cudaStream_t stream);
-cudaError_t LaunchRoundRowsToF16(const RoundRowsArgs& args, cudaStream_t stream);
+cudaError_t LaunchRoundRowsToBF16(const RoundRowsArgs& args, LaunchStream stream);
+cudaError_t LaunchRoundRowsToF16(const RoundRowsArgs& args, LaunchStream stream);
 
 struct CodeRowsArgs {
   Activations activations;  // values, or quants where those are null
@@ -28,8 +29,8 @@ struct CodeRowsArgs {
 };
 // A row's largest magnitude becomes the largest code, 448 of e4m3 or 127 of int8. A row with a
 // value that is not finite has the scale NaN.
-cudaError_t LaunchCodeRowsE4M3(const CodeRowsArgs& args, cudaStream_t stream);
-cudaError_t LaunchCodeRowsInt8(const CodeRowsArgs& args, cudaStream_t stream);
+cudaError_t LaunchCodeRowsE4M3(const CodeRowsArgs& args, LaunchStream stream);
+cudaError_t LaunchCodeRowsInt8(const CodeRowsArgs& args, LaunchStream stream);
 
 struct CodesOfBlocksArgs {
   const std::byte* blocks;  // [outputs, cols / 64] of F8_E4M3 or Q8_F32: a scale, 64 codes
@@ -38,7 +39,7 @@ struct CodesOfBlocksArgs {
   uint8_t* codes;  // [outputs, cols]
   float* scales;   // [outputs]: those of the first blocks. REQUIRES: a row's are all the same
 };
-cudaError_t LaunchCodesOfBlocks(const CodesOfBlocksArgs& args, cudaStream_t stream);
+cudaError_t LaunchCodesOfBlocks(const CodesOfBlocksArgs& args, LaunchStream stream);
 
 struct ScaleSumsArgs {
   const float* row_scales;     // [rows]
@@ -50,6 +51,6 @@ struct ScaleSumsArgs {
   int64_t out_stride;
   bool integers;  // the sums are s32
 };
-cudaError_t LaunchScaleSums(const ScaleSumsArgs& args, cudaStream_t stream);
+cudaError_t LaunchScaleSums(const ScaleSumsArgs& args, LaunchStream stream);
 
 }  // namespace llm

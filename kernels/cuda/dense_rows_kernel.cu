@@ -97,13 +97,13 @@ __global__ void __launch_bounds__(kElementThreads) scale_sums_kernel(const Scale
 }
 
 template <bool kBF16>
-cudaError_t LaunchRoundRows(const RoundRowsArgs& args, cudaStream_t stream) {
+cudaError_t LaunchRoundRows(const RoundRowsArgs& args, LaunchStream stream) {
   const auto blocks = static_cast<unsigned>((args.count / kRun + kThreads - 1) / kThreads);
   return Launch(round_rows_kernel<kBF16>, {dim3(blocks), dim3(kThreads)}, stream, args);
 }
 
 template <bool kE4M3>
-cudaError_t LaunchCodeRows(const CodeRowsArgs& args, cudaStream_t stream) {
+cudaError_t LaunchCodeRows(const CodeRowsArgs& args, LaunchStream stream) {
   const dim3 grid(static_cast<unsigned>(args.activations.rows));
   return Launch(code_rows_kernel<kE4M3>, {grid, dim3(kThreads), kWarps * sizeof(float)}, stream,
                 args);
@@ -111,28 +111,28 @@ cudaError_t LaunchCodeRows(const CodeRowsArgs& args, cudaStream_t stream) {
 
 }  // namespace
 
-cudaError_t LaunchRoundRowsToBF16(const RoundRowsArgs& args, cudaStream_t stream) {
+cudaError_t LaunchRoundRowsToBF16(const RoundRowsArgs& args, LaunchStream stream) {
   return LaunchRoundRows<true>(args, stream);
 }
 
-cudaError_t LaunchRoundRowsToF16(const RoundRowsArgs& args, cudaStream_t stream) {
+cudaError_t LaunchRoundRowsToF16(const RoundRowsArgs& args, LaunchStream stream) {
   return LaunchRoundRows<false>(args, stream);
 }
 
-cudaError_t LaunchCodeRowsE4M3(const CodeRowsArgs& args, cudaStream_t stream) {
+cudaError_t LaunchCodeRowsE4M3(const CodeRowsArgs& args, LaunchStream stream) {
   return LaunchCodeRows<true>(args, stream);
 }
 
-cudaError_t LaunchCodeRowsInt8(const CodeRowsArgs& args, cudaStream_t stream) {
+cudaError_t LaunchCodeRowsInt8(const CodeRowsArgs& args, LaunchStream stream) {
   return LaunchCodeRows<false>(args, stream);
 }
 
-cudaError_t LaunchCodesOfBlocks(const CodesOfBlocksArgs& args, cudaStream_t stream) {
+cudaError_t LaunchCodesOfBlocks(const CodesOfBlocksArgs& args, LaunchStream stream) {
   const dim3 grid(static_cast<unsigned>(args.outputs), ElementBlocks(args.cols / kCodeChunk));
   return Launch(codes_of_blocks_kernel, {grid, dim3(kElementThreads)}, stream, args);
 }
 
-cudaError_t LaunchScaleSums(const ScaleSumsArgs& args, cudaStream_t stream) {
+cudaError_t LaunchScaleSums(const ScaleSumsArgs& args, LaunchStream stream) {
   const dim3 grid(static_cast<unsigned>(args.rows), ElementBlocks(args.outputs));
   return Launch(scale_sums_kernel, {grid, dim3(kElementThreads)}, stream, args);
 }

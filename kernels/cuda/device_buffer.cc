@@ -12,6 +12,12 @@ absl::Status AllocationStatus(const char* what, size_t bytes, const char* kind, 
   return CudaStatus(text.c_str(), error);
 }
 
+absl::StatusOr<EventOwner> CreateEventWith(unsigned flags) {
+  cudaEvent_t event = nullptr;
+  LLM_RETURN_IF_CUDA_ERROR("event", cudaEventCreateWithFlags(&event, flags));
+  return EventOwner(event);
+}
+
 }  // namespace
 
 absl::StatusOr<DeviceMemoryOwner> AllocateDevice(size_t bytes, const char* what) {
@@ -36,10 +42,8 @@ absl::StatusOr<StreamOwner> CreateStream() {
   return StreamOwner(stream);
 }
 
-absl::StatusOr<EventOwner> CreateEvent() {
-  cudaEvent_t event = nullptr;
-  LLM_RETURN_IF_CUDA_ERROR("event", cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-  return EventOwner(event);
-}
+absl::StatusOr<EventOwner> CreateEvent() { return CreateEventWith(cudaEventDisableTiming); }
+
+absl::StatusOr<EventOwner> CreateTimedEvent() { return CreateEventWith(cudaEventDefault); }
 
 }  // namespace llm

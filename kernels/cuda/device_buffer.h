@@ -11,7 +11,8 @@
 namespace llm {
 
 // A movable owner of a handle that kRelease gives back. Errors of giving back are lost: they were
-// reported by the call that waited for the work.
+// reported by the call that waited for the work. The host, which may ask the runtime for the last
+// error of its thread, does not get ours.
 template <typename Handle, cudaError_t (*kRelease)(Handle)>
 class CudaOwner {
  public:
@@ -30,7 +31,7 @@ class CudaOwner {
   // The handle, which the caller gives back from now on.
   Handle Release() { return std::exchange(handle_, nullptr); }
   void Reset() {
-    if (handle_ != nullptr) (void)kRelease(handle_);
+    if (handle_ != nullptr && kRelease(handle_) != cudaSuccess) (void)cudaGetLastError();
     handle_ = nullptr;
   }
 
@@ -51,5 +52,7 @@ absl::StatusOr<PinnedMemoryOwner> AllocatePinned(size_t bytes, const char* what)
 // One that does not wait for the default stream.
 absl::StatusOr<StreamOwner> CreateStream();
 absl::StatusOr<EventOwner> CreateEvent();
+// One that the time from another is asked of.
+absl::StatusOr<EventOwner> CreateTimedEvent();
 
 }  // namespace llm

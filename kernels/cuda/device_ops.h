@@ -8,7 +8,9 @@
 #include <cstdint>
 
 #include "kernels/activations.h"
+#include "kernels/cuda/launch_stream.h"
 #include "kernels/kv_layout.h"
+#include "kernels/pending_tokens.h"
 #include "kernels/row_draw.h"
 #include "src/tensor/dtype.h"
 
@@ -21,7 +23,7 @@ struct RmsNormArgs {
   float eps;
   Activations output;
 };
-cudaError_t LaunchRmsNorm(const RmsNormArgs& args, cudaStream_t stream);
+cudaError_t LaunchRmsNorm(const RmsNormArgs& args, LaunchStream stream);
 
 enum class DeviceGate : int32_t { kSilu, kGeluTanh, kClampedSwiglu };
 
@@ -32,18 +34,20 @@ struct GateArgs {
   float limit;
   Activations output;
 };
-cudaError_t LaunchGate(DeviceGate activation, const GateArgs& args, cudaStream_t stream);
+cudaError_t LaunchGate(DeviceGate activation, const GateArgs& args, LaunchStream stream);
 
 struct EmbedArgs {
   const std::byte* table;  // [vocab_size, cols]
   DType dtype;             // kF32, kF16 or kBF16
   const int32_t* token_ids;
+  PendingTokens pending;
+  int64_t table_rows;
   int64_t num_tokens;
   int64_t cols;
   float scale;
   float* out;
 };
-cudaError_t LaunchEmbed(const EmbedArgs& args, cudaStream_t stream);
+cudaError_t LaunchEmbed(const EmbedArgs& args, LaunchStream stream);
 
 struct RopeTableArgs {
   const int32_t* positions;
@@ -53,7 +57,7 @@ struct RopeTableArgs {
   float magnitude;
   float* cos_sin;
 };
-cudaError_t LaunchRopeTable(const RopeTableArgs& args, cudaStream_t stream);
+cudaError_t LaunchRopeTable(const RopeTableArgs& args, LaunchStream stream);
 
 // A KvLayerView, offsets computed.
 struct KvArgs {
@@ -103,13 +107,29 @@ struct RopeKvWriteArgs {
   int64_t num_tokens;
   KvArgs kv;
 };
-cudaError_t LaunchRopeKvWrite(const RopeKvWriteArgs& args, cudaStream_t stream);
+cudaError_t LaunchRopeKvWrite(const RopeKvWriteArgs& args, LaunchStream stream);
 
 // Which rows meet which weight: `count` weights of [outputs, cols] that lie weight_bytes apart.
 struct ExpertRows {
   const int32_t* begin = nullptr;  // [count + 1]; null: all have as many rows
   int count = 1;
   int64_t weight_bytes = 0;
+};
+
+// One of several weights that read the same activations.
+struct LinearTarget {
+  const std::byte* weight;
+  int64_t weight_bytes;  // ExpertRows::weight_bytes
+  int64_t outputs;
+  const float* bias;
+  float* out;
+  int64_t out_stride;
+};
+inline constexpr int kMostTargets = 4;
+// Those of a launch but the first, which its args name themselves.
+struct MoreTargets {
+  LinearTarget targets[kMostTargets - 1];
+  int count = 0;
 };
 
 struct LinearArgs {
@@ -124,11 +144,14 @@ struct LinearArgs {
   float* out;  // row stride out_stride
   int64_t out_stride;
   ExpertRows experts;
+  MoreTargets more;
 };
-// Any shape, in f32.
-cudaError_t LaunchLinearF32(const LinearArgs& args, cudaStream_t stream);
+// Any shape, in f32. REQUIRES: one target.
+cudaError_t LaunchLinearF32(const LinearArgs& args, LaunchStream stream);
 // On tensor cores. REQUIRES: round_to_bf16, cols % 8 == 0.
-cudaError_t LaunchLinearBF16(const LinearArgs& args, cudaStream_t stream);
+cudaError_t LaunchLinearBF16(const LinearArgs& args, LaunchStream stream);
+// Its part for few rows.
+cudaError_t LaunchLinearBF16Few(const LinearArgs& args, LaunchStream stream);
 
 // Formats of weights in blocks; kernels/quant/formats.def has their numbers.
 enum class BlockFormat : int32_t {
@@ -145,16 +168,18 @@ struct LinearBlocksArgs {
   float* out;  // row stride out_stride
   int64_t out_stride;
   ExpertRows experts;
+  MoreTargets more;
 };
 // Reads activations.values, in f32, on tensor cores all the same.
 cudaError_t LaunchLinearBlocks(BlockFormat format, const LinearBlocksArgs& args,
-                               cudaStream_t stream);
+                               LaunchStream stream);
 // The same for plain kF16 or kBF16. REQUIRES: cols % 32 == 0.
-cudaError_t LaunchLinearRuns(DType dtype, const LinearBlocksArgs& args, cudaStream_t stream);
-// Reads activations.quants, on tensor cores. REQUIRES: the format's weights are integers.
-cudaError_t LaunchLinearInt(BlockFormat format, const LinearBlocksArgs& args, cudaStream_t stream);
+cudaError_t LaunchLinearRuns(DType dtype, const LinearBlocksArgs& args, LaunchStream stream);
+// Reads activations.quants, on tensor cores. REQUIRES: the format's weights are integers; one
+// target.
+cudaError_t LaunchLinearInt(BlockFormat format, const LinearBlocksArgs& args, LaunchStream stream);
 // Of EmbedArgs, dtype is not read.
-cudaError_t LaunchEmbedBlocks(BlockFormat format, const EmbedArgs& args, cudaStream_t stream);
+cudaError_t LaunchEmbedBlocks(BlockFormat format, const EmbedArgs& args, LaunchStream stream);
 
 // kAttentionSplit, whose header would pull Abseil into device code; attention.cc compares them.
 inline constexpr int kSplitKeys = 512;
@@ -180,14 +205,14 @@ struct AttentionArgs {
   float* out;  // [tokens, num_heads * head_dim]
 };
 constexpr int AttentionPartFloats(int head_dim) { return head_dim + 4; }
-cudaError_t LaunchAttention(const AttentionArgs& args, cudaStream_t stream);
+cudaError_t LaunchAttention(const AttentionArgs& args, LaunchStream stream);
 // Its part that depends on the KV dtype.
-cudaError_t LaunchAttentionF32(const AttentionArgs& args, cudaStream_t stream);
-cudaError_t LaunchAttentionF16(const AttentionArgs& args, cudaStream_t stream);
-cudaError_t LaunchAttentionBF16(const AttentionArgs& args, cudaStream_t stream);
-cudaError_t LaunchAttentionF8E4M3(const AttentionArgs& args, cudaStream_t stream);
-cudaError_t LaunchAttentionI8(const AttentionArgs& args, cudaStream_t stream);
-cudaError_t LaunchAttentionI4(const AttentionArgs& args, cudaStream_t stream);
+cudaError_t LaunchAttentionF32(const AttentionArgs& args, LaunchStream stream);
+cudaError_t LaunchAttentionF16(const AttentionArgs& args, LaunchStream stream);
+cudaError_t LaunchAttentionBF16(const AttentionArgs& args, LaunchStream stream);
+cudaError_t LaunchAttentionF8E4M3(const AttentionArgs& args, LaunchStream stream);
+cudaError_t LaunchAttentionI8(const AttentionArgs& args, LaunchStream stream);
+cudaError_t LaunchAttentionI4(const AttentionArgs& args, LaunchStream stream);
 
 struct CopyBlocksArgs {
   const float* from;
@@ -196,13 +221,13 @@ struct CopyBlocksArgs {
   int64_t to_outer, to_inner;
   int64_t outer, inner, cols;
 };
-cudaError_t LaunchCopyBlocks(const CopyBlocksArgs& args, cudaStream_t stream);
+cudaError_t LaunchCopyBlocks(const CopyBlocksArgs& args, LaunchStream stream);
 
 struct QuantizeArgs {
   const float* values;  // [rows, cols] of the output
   Activations output;   // its values are not written
 };
-cudaError_t LaunchQuantize(const QuantizeArgs& args, cudaStream_t stream);
+cudaError_t LaunchQuantize(const QuantizeArgs& args, LaunchStream stream);
 
 struct SoftCapArgs {
   float* values;
@@ -210,7 +235,7 @@ struct SoftCapArgs {
   int64_t cols;
   float cap;
 };
-cudaError_t LaunchSoftCap(const SoftCapArgs& args, cudaStream_t stream);
+cudaError_t LaunchSoftCap(const SoftCapArgs& args, LaunchStream stream);
 
 struct RowStatsArgs {
   const float* logits;
@@ -220,7 +245,7 @@ struct RowStatsArgs {
   float* max;
   float* log_sum_exp;
 };
-cudaError_t LaunchRowStats(const RowStatsArgs& args, cudaStream_t stream);
+cudaError_t LaunchRowStats(const RowStatsArgs& args, LaunchStream stream);
 
 // What differs from draw to draw is read from device memory.
 struct SampleArgs {
@@ -237,6 +262,6 @@ struct SampleArgs {
   TokenLogprob* top;
   int64_t max_top;
 };
-cudaError_t LaunchSample(const SampleArgs& args, cudaStream_t stream);
+cudaError_t LaunchSample(const SampleArgs& args, LaunchStream stream);
 
 }  // namespace llm

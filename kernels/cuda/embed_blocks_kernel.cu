@@ -16,14 +16,14 @@ __global__ void __launch_bounds__(kThreads) embed_blocks_kernel(const EmbedArgs 
       static_cast<int64_t>(blockIdx.y) * kThreads + static_cast<int64_t>(threadIdx.x);
   if (block >= row_blocks) return;
   float* out = args.out + token * args.cols + block * Block::kBlockSize;
-  reinterpret_cast<const Block*>(args.table)[args.token_ids[token] * row_blocks + block].Decode(
-      out);
+  const int64_t id = TokenOf(args.token_ids[token], args.pending, args.table_rows);
+  reinterpret_cast<const Block*>(args.table)[id * row_blocks + block].Decode(out);
   for (int i = 0; i < Block::kBlockSize; ++i) out[i] *= args.scale;
 }
 
 }  // namespace
 
-cudaError_t LaunchEmbedBlocks(BlockFormat format, const EmbedArgs& args, cudaStream_t stream) {
+cudaError_t LaunchEmbedBlocks(BlockFormat format, const EmbedArgs& args, LaunchStream stream) {
   return VisitBlock(format, [&](auto block) {
     const int64_t row_blocks = args.cols / decltype(block)::kBlockSize;
     const LaunchShape shape = {dim3(static_cast<unsigned>(args.num_tokens),

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "kernels/activations.h"
+#include "kernels/cuda/launch_stream.h"
 
 namespace llm {
 
@@ -25,16 +26,16 @@ struct MoeRouteArgs {
   int32_t* row_tokens;    // [tokens * experts_per_token]
   int32_t* expert_begin;  // [num_experts + 1]
 };
-cudaError_t LaunchMoeRoute(const MoeRouteArgs& args, cudaStream_t stream);
+cudaError_t LaunchMoeRoute(const MoeRouteArgs& args, LaunchStream stream);
 // Its part once `rows` has the experts that were chosen.
-cudaError_t LaunchMoeSort(const MoeRouteArgs& args, cudaStream_t stream);
+cudaError_t LaunchMoeSort(const MoeRouteArgs& args, LaunchStream stream);
 
 struct MoeGatherArgs {
   Activations input;
   const int32_t* row_tokens;  // [output.rows]
   Activations output;
 };
-cudaError_t LaunchMoeGather(const MoeGatherArgs& args, cudaStream_t stream);
+cudaError_t LaunchMoeGather(const MoeGatherArgs& args, LaunchStream stream);
 
 struct MoeCombineArgs {
   const float* input;
@@ -46,7 +47,7 @@ struct MoeCombineArgs {
   int64_t num_tokens;
   int64_t cols;
 };
-cudaError_t LaunchMoeCombine(const MoeCombineArgs& args, cudaStream_t stream);
+cudaError_t LaunchMoeCombine(const MoeCombineArgs& args, LaunchStream stream);
 
 struct ReorderArgs {
   const float* from;
@@ -57,6 +58,6 @@ struct ReorderArgs {
   const int32_t* begin;  // [num_orders + 1]: the rows of each order; null: there is one
   int num_orders;
 };
-cudaError_t LaunchReorder(const ReorderArgs& args, cudaStream_t stream);
+cudaError_t LaunchReorder(const ReorderArgs& args, LaunchStream stream);
 
 }  // namespace llm

@@ -12,8 +12,10 @@ absl::Status MoeRoute(const MoeRouteParams& params, const CudaStream& stream) {
   LLM_RETURN_IF_ERROR(CheckMoeRoute(p));
   const RouterRule& rule = p.rule;
   if (p.num_tokens == 0) {
+    // A step that is recorded has rows.
+    if (stream.stream.recording != nullptr) return absl::UnimplementedError("moe_route: no rows");
     const size_t bytes = (static_cast<size_t>(rule.num_experts) + 1) * sizeof(int32_t);
-    return CudaStatus("moe_route", cudaMemsetAsync(p.expert_begin, 0, bytes, stream.stream));
+    return CudaStatus("moe_route", cudaMemsetAsync(p.expert_begin, 0, bytes, stream.stream.stream));
   }
   const MoeRouteArgs args = {p.logits,
                              p.selection_bias,

@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(kThreads) gate_kernel(const GateArgs args) {
 
 }  // namespace
 
-cudaError_t LaunchGate(DeviceGate activation, const GateArgs& args, cudaStream_t stream) {
+cudaError_t LaunchGate(DeviceGate activation, const GateArgs& args, LaunchStream stream) {
   const LaunchShape shape = {
       dim3(static_cast<unsigned>(args.output.rows),
            static_cast<unsigned>((args.output.cols + kThreads - 1) / kThreads)),

@@ -5,6 +5,8 @@
 
 #include <cstddef>
 
+#include "kernels/cuda/launch_stream.h"
+
 namespace llm {
 
 struct LaunchShape {
@@ -31,17 +33,43 @@ cudaError_t AllowSharedBytes(void (*kernel)(Args)) {
   return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most);
 }
 
+// Of the calling thread's device: what a launch should give work to.
+inline cudaError_t CountMultiprocessors(int* count) {
+  int device = 0;
+  if (const cudaError_t error = cudaGetDevice(&device); error != cudaSuccess) return error;
+  return cudaDeviceGetAttribute(count, cudaDevAttrMultiProcessorCount, device);
+}
+
+// The kernel is loaded first, and by no launch of the graph: what may be wrong with it shows here.
 template <typename Args>
-cudaError_t Launch(void (*kernel)(Args), const LaunchShape& shape, cudaStream_t stream,
+cudaError_t Record(void (*kernel)(Args), const LaunchShape& shape, const Args& args,
+                   GraphRecording* recording) {
+  cudaFuncAttributes loaded = {};
+  if (const cudaError_t error = cudaFuncGetAttributes(&loaded, kernel); error != cudaSuccess) {
+    return error;
+  }
+  void* values[] = {const_cast<Args*>(&args)};
+  cudaKernelNodeParams node = {};
+  node.func = reinterpret_cast<void*>(kernel);
+  node.gridDim = shape.grid;
+  node.blockDim = shape.block;
+  node.sharedMemBytes = static_cast<unsigned>(shape.shared_bytes);
+  node.kernelParams = values;
+  return recording->Add(node);
+}
+
+template <typename Args>
+cudaError_t Launch(void (*kernel)(Args), const LaunchShape& shape, LaunchStream stream,
                    const Args& args) {
   if (shape.shared_bytes > kPlainSharedBytes) {
     if (const cudaError_t error = AllowSharedBytes(kernel); error != cudaSuccess) return error;
   }
+  if (stream.recording != nullptr) return Record(kernel, shape, args, stream.recording);
   cudaLaunchConfig_t config = {};
   config.gridDim = shape.grid;
   config.blockDim = shape.block;
   config.dynamicSmemBytes = shape.shared_bytes;
-  config.stream = stream;
+  config.stream = stream.stream;
   return cudaLaunchKernelEx(&config, kernel, args);
 }
 

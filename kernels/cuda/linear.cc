@@ -25,19 +25,51 @@ struct Output {
   ExpertRows experts;
 };
 
-LinearBlocksArgs BlocksArgs(const LinearParams& params, const Output& output) {
-  const LinearOutput& linear = output.linear;
-  return {params.activations, linear.weight.data, linear.weight.rows, linear.bias,
-          linear.out,         linear.out_stride,  output.experts};
+// Weights of one format that one launch takes, all of them, or one.
+using Outputs = absl::Span<const Output>;
+
+bool RoundsToBF16(const LinearParams& params, DType type) {
+  return params.round_to_bf16 && type == DType::kBF16;
 }
 
-absl::Status LinearOfElements(const LinearParams& params, const Output& output, DType type,
-                              cudaStream_t stream) {
-  const Activations& a = params.activations;
-  const bool round_to_bf16 = params.round_to_bf16 && type == DType::kBF16;
-  if (!round_to_bf16 && type != DType::kF32 && a.cols % kRunColumns == 0) {
-    return CudaStatus("linear", LaunchLinearRuns(type, BlocksArgs(params, output), stream));
+bool MeetsQuants(const LinearParams& params, WeightFormat format) {
+  return params.activations.quants != nullptr && ReadsQuants(format);
+}
+
+// Whether weights of `format` have a kernel that takes several.
+bool TakesSeveral(const LinearParams& params, WeightFormat format) {
+  const std::optional<DType> type = ElementType(format);
+  if (!type) return !MeetsQuants(params, format);
+  if (*type == DType::kF32) return false;
+  return params.activations.cols % (RoundsToBF16(params, *type) ? kChunkColumns : kRunColumns) == 0;
+}
+
+MoreTargets TargetsOf(Outputs more) {
+  MoreTargets targets = {};
+  for (const Output& output : more) {
+    const LinearOutput& linear = output.linear;
+    targets.targets[targets.count++] = {linear.weight.data, output.experts.weight_bytes,
+                                        linear.weight.rows, linear.bias,
+                                        linear.out,         linear.out_stride};
   }
+  return targets;
+}
+
+LinearBlocksArgs BlocksArgs(const LinearParams& params, Outputs outputs) {
+  const LinearOutput& linear = outputs[0].linear;
+  return {
+      params.activations, linear.weight.data, linear.weight.rows, linear.bias,
+      linear.out,         linear.out_stride,  outputs[0].experts, TargetsOf(outputs.subspan(1))};
+}
+
+absl::Status LinearOfElements(const LinearParams& params, Outputs outputs, DType type,
+                              LaunchStream stream) {
+  const Activations& a = params.activations;
+  const bool round_to_bf16 = RoundsToBF16(params, type);
+  if (!round_to_bf16 && type != DType::kF32 && a.cols % kRunColumns == 0) {
+    return CudaStatus("linear", LaunchLinearRuns(type, BlocksArgs(params, outputs), stream));
+  }
+  const Output& output = outputs[0];
   LinearArgs args = {};
   args.activations = a.values;
   args.rows = a.rows;
@@ -50,47 +82,75 @@ absl::Status LinearOfElements(const LinearParams& params, const Output& output, 
   args.out = output.linear.out;
   args.out_stride = output.linear.out_stride;
   args.experts = output.experts;
+  args.more = TargetsOf(outputs.subspan(1));
   const bool tensor_cores = round_to_bf16 && a.cols % kChunkColumns == 0;
   return CudaStatus("linear",
                     tensor_cores ? LaunchLinearBF16(args, stream) : LaunchLinearF32(args, stream));
 }
 
-absl::Status LinearOfBlocks(const LinearParams& params, const Output& output, cudaStream_t stream) {
-  const WeightFormat weight_format = output.linear.weight.format;
+absl::Status LinearOfBlocks(const LinearParams& params, Outputs outputs, LaunchStream stream) {
+  const WeightFormat weight_format = outputs[0].linear.weight.format;
   const std::optional<BlockFormat> format = BlockFormatOf(weight_format);
   if (!format) return NoKernel("linear", weight_format);
-  const LinearBlocksArgs args = BlocksArgs(params, output);
-  const bool quants = args.activations.quants != nullptr && ReadsQuants(weight_format);
-  return CudaStatus("linear", quants ? LaunchLinearInt(*format, args, stream)
-                                     : LaunchLinearBlocks(*format, args, stream));
+  const LinearBlocksArgs args = BlocksArgs(params, outputs);
+  return CudaStatus("linear", MeetsQuants(params, weight_format)
+                                  ? LaunchLinearInt(*format, args, stream)
+                                  : LaunchLinearBlocks(*format, args, stream));
 }
 
-absl::Status RunOutput(const LinearParams& params, const Output& output, cudaStream_t stream) {
-  if (params.activations.rows == 0 || output.linear.weight.rows == 0) return absl::OkStatus();
-  const std::optional<DType> type = ElementType(output.linear.weight.format);
-  return type ? LinearOfElements(params, output, *type, stream)
-              : LinearOfBlocks(params, output, stream);
-}
+// Launches what it is given, neighbours of one format together.
+class OutputRuns {
+ public:
+  OutputRuns(const LinearParams* params, LaunchStream stream) : params_(*params), stream_(stream) {}
+
+  absl::Status Add(const Output& output) {
+    const WeightFormat format = output.linear.weight.format;
+    if (output.linear.weight.rows == 0) return absl::OkStatus();
+    if (count_ > 0 && (format != outputs_[0].linear.weight.format || count_ == kMostTargets ||
+                       !TakesSeveral(params_, format))) {
+      LLM_RETURN_IF_ERROR(Finish());
+    }
+    outputs_[count_++] = output;
+    return absl::OkStatus();
+  }
+
+  absl::Status Finish() {
+    const Outputs outputs(outputs_, count_);
+    count_ = 0;
+    if (outputs.empty() || params_.activations.rows == 0) return absl::OkStatus();
+    const std::optional<DType> type = ElementType(outputs[0].linear.weight.format);
+    return type ? LinearOfElements(params_, outputs, *type, stream_)
+                : LinearOfBlocks(params_, outputs, stream_);
+  }
+
+ private:
+  const LinearParams& params_;
+  const LaunchStream stream_;
+  Output outputs_[kMostTargets];
+  size_t count_ = 0;
+};
 
 }  // namespace
 
 absl::Status Linear(const LinearParams& params, const CudaStream& stream) {
   LLM_RETURN_IF_ERROR(CheckLinear(params));
   if (stream.dense != nullptr) stream.dense->Begin();
+  OutputRuns runs(&params, stream.stream);
   for (const LinearOutput& output : params.outputs) {
     if (stream.dense != nullptr) {
       LLM_ASSIGN_OR_RETURN(const bool done, stream.dense->Run(params, output, stream.stream));
       if (done) continue;
     }
-    LLM_RETURN_IF_ERROR(RunOutput(params, {output, {}}, stream.stream));
+    LLM_RETURN_IF_ERROR(runs.Add({output, {}}));
   }
-  return absl::OkStatus();
+  return runs.Finish();
 }
 
 absl::Status ExpertLinear(const ExpertLinearParams& params, const CudaStream& stream) {
   LLM_RETURN_IF_ERROR(CheckExpertLinearShapes(params));
   const LinearParams linear = {
       .activations = params.activations, .outputs = {}, .round_to_bf16 = params.round_to_bf16};
+  OutputRuns runs(&linear, stream.stream);
   for (const ExpertOutput& output : params.outputs) {
     Output one;
     one.linear = {output.weight, output.bias, output.out, output.outputs};
@@ -99,9 +159,9 @@ absl::Status ExpertLinear(const ExpertLinearParams& params, const CudaStream& st
     one.experts.count = static_cast<int>(NumExperts(params));
     one.experts.weight_bytes =
         output.outputs * RowBytes(GetWeightFormat(output.weight.format), output.weight.cols);
-    LLM_RETURN_IF_ERROR(RunOutput(linear, one, stream.stream));
+    LLM_RETURN_IF_ERROR(runs.Add(one));
   }
-  return absl::OkStatus();
+  return runs.Finish();
 }
 
 absl::Status Embed(const EmbedParams& params, const CudaStream& stream) {
@@ -109,7 +169,9 @@ absl::Status Embed(const EmbedParams& params, const CudaStream& stream) {
   if (params.token_ids.empty()) return absl::OkStatus();
   EmbedArgs args = {};
   LLM_ASSIGN_OR_RETURN(args.token_ids, stream.uploads->Upload(stream.stream, params.token_ids));
+  args.pending = params.pending;
   args.table = params.table.data;
+  args.table_rows = params.table.rows;
   args.num_tokens = static_cast<int64_t>(params.token_ids.size());
   args.cols = params.table.cols;
   args.scale = params.scale;

@@ -1,10 +1,16 @@
-// out = bf16(activations) x weight^T on tensor cores, weights by cp.async in three stages.
+// out = bf16(activations) x weight^T for many rows on tensor cores: three stages of columns are on
+// their way while one is multiplied.
 //
-// Weights are the left operand, so that 8 rows of activations fill a tile and a batch of one wastes
-// the least. A warp has 16 outputs of all rows of the block; its sums run over the columns 16 at a
-// time in one accumulator, so that their bits do not depend on the tile that a batch chooses.
+// Weights are the left operand, as in linear_bf16_few_kernel.cu; a sum runs over the columns 16 at
+// a time in one accumulator, so that its bits do not depend on the tile that a call chooses. A warp
+// of the largest tile has 64 outputs and 64 rows: 32 mma for 8 ldmatrix, since with half of that
+// shared memory would be as busy as the tensor cores. Activations are rounded on their way to
+// shared memory, and asked for a stage before.
+#include <type_traits>
+
 #include "kernels/cuda/device_ops.h"
 #include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/linear_store.cuh"
 #include "kernels/cuda/ptx.cuh"
 #include "kernels/cuda/row_tile.cuh"
 #include "kernels/cuda/small_floats.cuh"
@@ -13,138 +19,237 @@
 namespace llm {
 namespace {
 
-constexpr int kWarps = 4;
-constexpr int kThreads = kWarps * kWarp;
-// A multiprocessor: 128 registers a thread, or 168 for the larger tile; left to itself ptxas
-// spills.
-template <int kRows>
-constexpr int kBlocks = kRows == 16 ? 4 : 3;
-constexpr int kOutputs = 16 * kWarps;
 constexpr int kColumns = 32;  // of a stage
-constexpr int kStages = 3;    // two on their way while one is multiplied
-// Rows of 80 bytes: eight of them, as ldmatrix reads them, lie in all the 32 banks.
-constexpr int kStride = kColumns + 8;
+constexpr int kStages = 4;
 constexpr int kChunk = 8;  // elements of 16 bytes
 constexpr int kRowChunks = kColumns / kChunk;
 
-template <int kRows>
+// Warps of a block and, of each warp, mma tiles: 16 outputs, 8 rows.
+template <int kOutputWarpsIn, int kRowWarpsIn, int kOutputTilesIn, int kRowTilesIn, int kBlocksIn>
+struct TileShape {
+  static constexpr int kOutputWarps = kOutputWarpsIn;
+  static constexpr int kThreads = kOutputWarpsIn * kRowWarpsIn * kWarp;
+  static constexpr int kOutputTiles = kOutputTilesIn;
+  static constexpr int kRowTiles = kRowTilesIn;
+  static constexpr int kBlocks = kBlocksIn;  // a multiprocessor
+  static constexpr int kWarpOutputs = 16 * kOutputTiles;
+  static constexpr int kWarpRows = 8 * kRowTiles;
+  static constexpr int kOutputs = kWarpOutputs * kOutputWarpsIn;
+  static constexpr int kRows = kWarpRows * kRowWarpsIn;
+  static constexpr int kWeightCopies = kOutputs * kRowChunks / kThreads;  // of a thread
+  static constexpr int kLoads = kRows * kRowChunks / kThreads;            // of 8 values
+};
+using SmallTile = TileShape<2, 2, 2, 4, 4>;   // 64 outputs, 64 rows
+using MediumTile = TileShape<2, 2, 4, 4, 3>;  // 128, 64
+using LargeTile = TileShape<4, 2, 4, 8, 1>;   // 256, 128
+template <int kShape>
+using ShapeOf = std::conditional_t<kShape == 0, SmallTile,
+                                   std::conditional_t<kShape == 1, MediumTile, LargeTile>>;
+
+// Two rows of 64 bytes have all the banks. Chunks change places by pairs of rows, so that eight
+// rows of one chunk, as ldmatrix reads them, have them too.
+__device__ __forceinline__ int ChunkAt(int row, int chunk) {
+  return row * kColumns + (chunk ^ (row / 2 % kRowChunks)) * kChunk;
+}
+
+template <typename Shape>
 struct Stage {
-  uint16_t weights[kOutputs][kStride];
-  uint16_t activations[kRows][kStride];
+  uint16_t weights[Shape::kOutputs * kColumns];
+  uint16_t activations[Shape::kRows * kColumns];
 };
 
-// What lies beyond the last output, row or column is zero.
-template <int kRows>
-__device__ __forceinline__ void LoadStage(const LinearArgs& args, int64_t first_output,
-                                          int64_t first_row, int64_t first_col,
-                                          Stage<kRows>* stage) {
-  const uint16_t* weight = reinterpret_cast<const uint16_t*>(args.weight);
-  for (int i = static_cast<int>(threadIdx.x); i < kOutputs * kRowChunks; i += kThreads) {
-    const int64_t output = first_output + i / kRowChunks;
-    const int64_t col = first_col + i % kRowChunks * kChunk;
-    const bool inside = output < args.outputs && col < args.cols;
-    const uint16_t* source = inside ? weight + output * args.cols + col : weight;
-    CopyAsync16(&stage->weights[i / kRowChunks][i % kRowChunks * kChunk], source, inside ? 16 : 0);
+// A thread's place in every stage: one chunk of columns of some outputs and some rows. Those behind
+// the last are computed as the last, and not stored.
+template <typename Shape>
+struct Sources {
+  const uint16_t* weights[Shape::kWeightCopies];
+  const float* activations[Shape::kLoads];
+};
+
+template <typename Shape>
+__device__ __forceinline__ Sources<Shape> FindSources(const LinearArgs& args, int64_t first_output,
+                                                      int64_t first_row) {
+  constexpr int kStep = Shape::kThreads / kRowChunks;
+  const int row = static_cast<int>(threadIdx.x) / kRowChunks;
+  const int col = static_cast<int>(threadIdx.x) % kRowChunks * kChunk;
+  Sources<Shape> from;
+#pragma unroll
+  for (int i = 0; i < Shape::kWeightCopies; ++i) {
+    const int64_t output = first_output + row + i * kStep;
+    from.weights[i] = reinterpret_cast<const uint16_t*>(args.weight) +
+                      (output < args.outputs ? output : args.outputs - 1) * args.cols + col;
   }
-  for (int i = static_cast<int>(threadIdx.x); i < kRows * kRowChunks; i += kThreads) {
-    const int64_t row = first_row + i / kRowChunks;
-    const int64_t col = first_col + i % kRowChunks * kChunk;
-    uint4 packed = {0, 0, 0, 0};
-    if (row < args.rows && col < args.cols) {
-      const float4* x = reinterpret_cast<const float4*>(args.activations + row * args.cols + col);
-      const float4 low = x[0];
-      const float4 high = x[1];
-      packed = {PackBF16(low.x, low.y), PackBF16(low.z, low.w), PackBF16(high.x, high.y),
-                PackBF16(high.z, high.w)};
-    }
-    *reinterpret_cast<uint4*>(&stage->activations[i / kRowChunks][i % kRowChunks * kChunk]) =
-        packed;
+#pragma unroll
+  for (int i = 0; i < Shape::kLoads; ++i) {
+    const int64_t at = first_row + row + i * kStep;
+    from.activations[i] =
+        args.activations + (at < args.rows ? at : args.rows - 1) * args.cols + col;
+  }
+  return from;
+}
+
+// What lies beyond the last column is zero.
+template <typename Shape>
+__device__ __forceinline__ void CopyWeights(const LinearArgs& args, const Sources<Shape>& from,
+                                            int step, Stage<Shape>* stage) {
+  constexpr int kStep = Shape::kThreads / kRowChunks;
+  const int thread = static_cast<int>(threadIdx.x);
+  const int64_t first_col = int64_t{step} * kColumns;
+  const int bytes = first_col + thread % kRowChunks * kChunk < args.cols ? 16 : 0;
+#pragma unroll
+  for (int i = 0; i < Shape::kWeightCopies; ++i) {
+    const int at = ChunkAt(thread / kRowChunks, thread % kRowChunks) + i * kStep * kColumns;
+    CopyAsync16(&stage->weights[at], from.weights[i] + first_col, bytes);
   }
 }
 
-// One stage's columns of the warp's 16 outputs.
-template <int kRows>
-__device__ __forceinline__ void MultiplyStage(const Stage<kRows>& stage,
-                                              float (&sums)[kRows / 8][4]) {
+template <typename Shape>
+struct Values {
+  float4 loads[Shape::kLoads][2];
+};
+
+template <typename Shape>
+__device__ __forceinline__ void LoadValues(const LinearArgs& args, const Sources<Shape>& from,
+                                           int step, Values<Shape>* values) {
+  const int64_t first_col = int64_t{step} * kColumns;
+  const bool inside = first_col + static_cast<int>(threadIdx.x) % kRowChunks * kChunk < args.cols;
+#pragma unroll
+  for (int i = 0; i < Shape::kLoads; ++i) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const float4* x = reinterpret_cast<const float4*>(from.activations[i] + first_col) + half;
+      values->loads[i][half] = inside ? *x : float4{0, 0, 0, 0};
+    }
+  }
+}
+
+template <typename Shape>
+__device__ __forceinline__ void StoreValues(const Values<Shape>& values, Stage<Shape>* stage) {
+  constexpr int kStep = Shape::kThreads / kRowChunks;
+  const int thread = static_cast<int>(threadIdx.x);
+#pragma unroll
+  for (int i = 0; i < Shape::kLoads; ++i) {
+    const int at = ChunkAt(thread / kRowChunks, thread % kRowChunks) + i * kStep * kColumns;
+    const float4& low = values.loads[i][0];
+    const float4& high = values.loads[i][1];
+    *reinterpret_cast<uint4*>(&stage->activations[at]) = {
+        PackBF16(low.x, low.y), PackBF16(low.z, low.w), PackBF16(high.x, high.y),
+        PackBF16(high.z, high.w)};
+  }
+}
+
+template <typename Shape>
+using TileSums = float[Shape::kOutputTiles][Shape::kRowTiles][4];
+
+// `output` and `row` are the warp's first ones in the block.
+template <typename Shape>
+__device__ __forceinline__ void MultiplyStage(const Stage<Shape>& stage, int output, int row,
+                                              TileSums<Shape>& sums) {
   const int lane = Lane();
 #pragma unroll
-  for (int k = 0; k < kColumns; k += 16) {
-    uint32_t a[4];
-    LoadMatrix4(a, &stage.weights[WarpIndex() * 16 + lane % 16][k + lane / 16 * 8]);
+  for (int chunk = 0; chunk < kRowChunks; chunk += 2) {  // 16 columns
+    uint32_t a[Shape::kOutputTiles][4];
 #pragma unroll
-    for (int pair = 0; pair < kRows / 16; ++pair) {  // 16 rows: two tiles of 8
+    for (int i = 0; i < Shape::kOutputTiles; ++i) {
+      LoadMatrix4(
+          a[i], &stage.weights[ChunkAt(output + lane % 16, chunk + lane / 16) + i * 16 * kColumns]);
+    }
+#pragma unroll
+    for (int pair = 0; pair < Shape::kRowTiles / 2; ++pair) {
       uint32_t b[4];
       LoadMatrix4(b,
-                  &stage.activations[pair * 16 + lane / 16 * 8 + lane % 8][k + lane / 8 % 2 * 8]);
+                  &stage.activations[ChunkAt(row + lane / 16 * 8 + lane % 8, chunk + lane / 8 % 2) +
+                                     pair * 16 * kColumns]);
       const uint32_t first[2] = {b[0], b[1]};
       const uint32_t second[2] = {b[2], b[3]};
-      MmaBF16(sums[2 * pair], a, first);
-      MmaBF16(sums[2 * pair + 1], a, second);
+#pragma unroll
+      for (int i = 0; i < Shape::kOutputTiles; ++i) {
+        MmaBF16(sums[i][2 * pair], a[i], first);
+        MmaBF16(sums[i][2 * pair + 1], a[i], second);
+      }
     }
   }
 }
 
-template <int kRows>
-__device__ __forceinline__ void StoreSums(const LinearArgs& args, int64_t first_output,
-                                          int64_t first_row, const float (&sums)[kRows / 8][4]) {
-#pragma unroll
-  for (int tile = 0; tile < kRows / 8; ++tile) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int64_t output = first_output + WarpIndex() * 16 + Lane() / 4 + i / 2 * 8;
-      const int64_t row = first_row + tile * 8 + Lane() % 4 * 2 + i % 2;
-      if (output >= args.outputs || row >= args.rows) continue;
-      const float bias = args.bias != nullptr ? args.bias[output] : 0.0f;
-      args.out[row * args.out_stride + output] = sums[tile][i] + bias;
-    }
-  }
-}
-
-template <int kRows>
-__global__ void __launch_bounds__(kThreads, kBlocks<kRows>)
+template <int kShape>
+__global__ void __launch_bounds__(ShapeOf<kShape>::kThreads, ShapeOf<kShape>::kBlocks)
     linear_bf16_kernel(const LinearArgs all) {
-  Stage<kRows>* stages = DynamicShared<Stage<kRows>>();  // [kStages]
+  using Shape = ShapeOf<kShape>;
+  Stage<Shape>* stages = DynamicShared<Stage<Shape>>();  // [kStages]
   LinearArgs args = all;
-  const RowTile tile = SelectExpert(kRows, &args.rows, &args);
+  const BlockTile at = FindBlockTile();
+  const int64_t first_output = SelectTarget(all, Shape::kOutputs, at.outputs, &args);
+  const RowTile tile = SelectExpert(Shape::kRows, at.rows, &args.rows, &args);
   if (tile.expert < 0) return;
-  const int64_t first_output = static_cast<int64_t>(blockIdx.x) * kOutputs;
-  const int64_t first_row = tile.first_row;
-  const int64_t num_steps = (args.cols + kColumns - 1) / kColumns;
-  for (int64_t step = 0; step < kStages - 1; ++step) {
+  const Sources<Shape> from = FindSources<Shape>(args, first_output, tile.first_row);
+  const int num_steps = static_cast<int>((args.cols + kColumns - 1) / kColumns);
+  Values<Shape> values;
+#pragma unroll
+  for (int step = 0; step < kStages - 1; ++step) {
     if (step < num_steps) {
-      LoadStage(args, first_output, first_row, step * kColumns, &stages[step]);
+      CopyWeights(args, from, step, &stages[step]);
+      LoadValues(args, from, step, &values);
+      if (step < kStages - 2) StoreValues(values, &stages[step]);
     }
     CommitCopies();
   }
-  float sums[kRows / 8][4] = {};
-  for (int64_t step = 0; step < num_steps; ++step) {
+  const int output = WarpIndex() % Shape::kOutputWarps * Shape::kWarpOutputs;
+  const int row = WarpIndex() / Shape::kOutputWarps * Shape::kWarpRows;
+  TileSums<Shape> sums = {};
+#pragma unroll 1
+  for (int step = 0; step < num_steps; ++step) {
     WaitCopies<kStages - 2>();
     // The stage has come in whole, and all warps are through with the one before it.
     __syncthreads();
-    const int64_t next = step + kStages - 1;
+    const int next = step + kStages - 1;
+    if (next - 1 < num_steps) StoreValues(values, &stages[(next - 1) % kStages]);
     if (next < num_steps) {
-      LoadStage(args, first_output, first_row, next * kColumns, &stages[next % kStages]);
+      CopyWeights(args, from, next, &stages[next % kStages]);
+      LoadValues(args, from, next, &values);
     }
     CommitCopies();  // also when empty: groups are counted
-    MultiplyStage(stages[step % kStages], sums);
+    MultiplyStage<Shape>(stages[step % kStages], output, row, sums);
   }
-  StoreSums<kRows>(args, first_output, first_row, sums);
+#pragma unroll
+  for (int i = 0; i < Shape::kOutputTiles; ++i) {
+#pragma unroll
+    for (int j = 0; j < Shape::kRowTiles; ++j) {
+      StoreSums(args, first_output + output + i * 16, tile.first_row + row + j * 8, args.rows,
+                sums[i][j]);
+    }
+  }
 }
 
-template <int kRows>
-cudaError_t LaunchRows(const LinearArgs& args, cudaStream_t stream) {
-  return Launch(linear_bf16_kernel<kRows>,
-                {dim3(static_cast<unsigned>((args.outputs + kOutputs - 1) / kOutputs),
-                      NumRowTiles(args.experts, args.rows, kRows)),
-                 dim3(kThreads), kStages * sizeof(Stage<kRows>)},
+template <int kShape>
+dim3 GridOf(const LinearArgs& args) {
+  using Shape = ShapeOf<kShape>;
+  return dim3(NumOutputTiles(args, Shape::kOutputs),
+              NumRowTiles(args.experts, args.rows, Shape::kRows));
+}
+
+template <int kShape>
+cudaError_t LaunchTile(const LinearArgs& args, LaunchStream stream) {
+  using Shape = ShapeOf<kShape>;
+  return Launch(linear_bf16_kernel<kShape>,
+                {GridOf<kShape>(args), dim3(Shape::kThreads), kStages * sizeof(Stage<Shape>)},
                 stream, args);
+}
+
+// Blocks for most multiprocessors: a larger tile reads less.
+template <int kShape>
+bool Fills(const LinearArgs& args, int multiprocessors) {
+  const dim3 grid = GridOf<kShape>(args);
+  return int64_t{grid.x} * grid.y * 10 >= int64_t{multiprocessors} * 8;
 }
 
 }  // namespace
 
-cudaError_t LaunchLinearBF16(const LinearArgs& args, cudaStream_t stream) {
-  return args.rows <= 16 * args.experts.count ? LaunchRows<16>(args, stream)
-                                              : LaunchRows<64>(args, stream);
+cudaError_t LaunchLinearBF16(const LinearArgs& args, LaunchStream stream) {
+  if (args.rows <= 32 * args.experts.count) return LaunchLinearBF16Few(args, stream);
+  int count = 0;
+  if (const cudaError_t error = CountMultiprocessors(&count); error != cudaSuccess) return error;
+  if (Fills<2>(args, count)) return LaunchTile<2>(args, stream);
+  return Fills<1>(args, count) ? LaunchTile<1>(args, stream) : LaunchTile<0>(args, stream);
 }
 
 }  // namespace llm

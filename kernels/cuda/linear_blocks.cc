@@ -3,7 +3,7 @@
 
 namespace llm {
 
-cudaError_t LaunchLinearInt(BlockFormat format, const LinearBlocksArgs& args, cudaStream_t stream) {
+cudaError_t LaunchLinearInt(BlockFormat format, const LinearBlocksArgs& args, LaunchStream stream) {
   switch (format) {
 #define LLM_BLOCK_FORMAT(name, header) \
   case BlockFormat::k##name:           \
@@ -17,7 +17,7 @@ cudaError_t LaunchLinearInt(BlockFormat format, const LinearBlocksArgs& args, cu
 }
 
 cudaError_t LaunchLinearBlocks(BlockFormat format, const LinearBlocksArgs& args,
-                               cudaStream_t stream) {
+                               LaunchStream stream) {
   switch (format) {
 #define LLM_BLOCK_FORMAT(name, header) \
   case BlockFormat::k##name:           \
@@ -28,7 +28,7 @@ cudaError_t LaunchLinearBlocks(BlockFormat format, const LinearBlocksArgs& args,
   return cudaErrorInvalidValue;
 }
 
-cudaError_t LaunchLinearRuns(DType dtype, const LinearBlocksArgs& args, cudaStream_t stream) {
+cudaError_t LaunchLinearRuns(DType dtype, const LinearBlocksArgs& args, LaunchStream stream) {
   return dtype == DType::kF16 ? LaunchSplitBlock<F16Run>(args, stream)
                               : LaunchSplitBlock<BF16Run>(args, stream);
 }

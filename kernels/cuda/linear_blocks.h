@@ -13,10 +13,10 @@ struct F16Run;
 
 // int8 activations: not of floats.
 template <typename Block>
-cudaError_t LaunchIntBlock(const LinearBlocksArgs& args, cudaStream_t stream);
+cudaError_t LaunchIntBlock(const LinearBlocksArgs& args, LaunchStream stream);
 
 // f32 activations.
 template <typename Block>
-cudaError_t LaunchSplitBlock(const LinearBlocksArgs& args, cudaStream_t stream);
+cudaError_t LaunchSplitBlock(const LinearBlocksArgs& args, LaunchStream stream);
 
 }  // namespace llm

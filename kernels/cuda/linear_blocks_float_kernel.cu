@@ -3,10 +3,10 @@
 
 namespace llm {
 
-template cudaError_t LaunchSplitBlock<F8_E4M3>(const LinearBlocksArgs&, cudaStream_t);
-template cudaError_t LaunchSplitBlock<MXFP8>(const LinearBlocksArgs&, cudaStream_t);
-template cudaError_t LaunchSplitBlock<BF16_24>(const LinearBlocksArgs&, cudaStream_t);
-template cudaError_t LaunchSplitBlock<BF16Run>(const LinearBlocksArgs&, cudaStream_t);
-template cudaError_t LaunchSplitBlock<F16Run>(const LinearBlocksArgs&, cudaStream_t);
+template cudaError_t LaunchSplitBlock<F8_E4M3>(const LinearBlocksArgs&, LaunchStream);
+template cudaError_t LaunchSplitBlock<MXFP8>(const LinearBlocksArgs&, LaunchStream);
+template cudaError_t LaunchSplitBlock<BF16_24>(const LinearBlocksArgs&, LaunchStream);
+template cudaError_t LaunchSplitBlock<BF16Run>(const LinearBlocksArgs&, LaunchStream);
+template cudaError_t LaunchSplitBlock<F16Run>(const LinearBlocksArgs&, LaunchStream);
 
 }  // namespace llm

@@ -4,19 +4,19 @@
 
 namespace llm {
 
-template cudaError_t LaunchIntBlock<IQ2_XXS>(const LinearBlocksArgs&, cudaStream_t);
-template cudaError_t LaunchIntBlock<IQ2_XS>(const LinearBlocksArgs&, cudaStream_t);
-template cudaError_t LaunchIntBlock<IQ3_XXS>(const LinearBlocksArgs&, cudaStream_t);
-template cudaError_t LaunchIntBlock<IQ1_S>(const LinearBlocksArgs&, cudaStream_t);
-template cudaError_t LaunchIntBlock<IQ3_S>(const LinearBlocksArgs&, cudaStream_t);
-template cudaError_t LaunchIntBlock<IQ2_S>(const LinearBlocksArgs&, cudaStream_t);
-template cudaError_t LaunchIntBlock<IQ1_M>(const LinearBlocksArgs&, cudaStream_t);
-template cudaError_t LaunchSplitBlock<IQ2_XXS>(const LinearBlocksArgs&, cudaStream_t);
-template cudaError_t LaunchSplitBlock<IQ2_XS>(const LinearBlocksArgs&, cudaStream_t);
-template cudaError_t LaunchSplitBlock<IQ3_XXS>(const LinearBlocksArgs&, cudaStream_t);
-template cudaError_t LaunchSplitBlock<IQ1_S>(const LinearBlocksArgs&, cudaStream_t);
-template cudaError_t LaunchSplitBlock<IQ3_S>(const LinearBlocksArgs&, cudaStream_t);
-template cudaError_t LaunchSplitBlock<IQ2_S>(const LinearBlocksArgs&, cudaStream_t);
-template cudaError_t LaunchSplitBlock<IQ1_M>(const LinearBlocksArgs&, cudaStream_t);
+template cudaError_t LaunchIntBlock<IQ2_XXS>(const LinearBlocksArgs&, LaunchStream);
+template cudaError_t LaunchIntBlock<IQ2_XS>(const LinearBlocksArgs&, LaunchStream);
+template cudaError_t LaunchIntBlock<IQ3_XXS>(const LinearBlocksArgs&, LaunchStream);
+template cudaError_t LaunchIntBlock<IQ1_S>(const LinearBlocksArgs&, LaunchStream);
+template cudaError_t LaunchIntBlock<IQ3_S>(const LinearBlocksArgs&, LaunchStream);
+template cudaError_t LaunchIntBlock<IQ2_S>(const LinearBlocksArgs&, LaunchStream);
+template cudaError_t LaunchIntBlock<IQ1_M>(const LinearBlocksArgs&, LaunchStream);
+template cudaError_t LaunchSplitBlock<IQ2_XXS>(const LinearBlocksArgs&, LaunchStream);
+template cudaError_t LaunchSplitBlock<IQ2_XS>(const LinearBlocksArgs&, LaunchStream);
+template cudaError_t LaunchSplitBlock<IQ3_XXS>(const LinearBlocksArgs&, LaunchStream);
+template cudaError_t LaunchSplitBlock<IQ1_S>(const LinearBlocksArgs&, LaunchStream);
+template cudaError_t LaunchSplitBlock<IQ3_S>(const LinearBlocksArgs&, LaunchStream);
+template cudaError_t LaunchSplitBlock<IQ2_S>(const LinearBlocksArgs&, LaunchStream);
+template cudaError_t LaunchSplitBlock<IQ1_M>(const LinearBlocksArgs&, LaunchStream);
 
 }  // namespace llm

@@ -4,21 +4,21 @@
 
 namespace llm {
 
-template cudaError_t LaunchIntBlock<Q2_K>(const LinearBlocksArgs&, cudaStream_t);
-template cudaError_t LaunchIntBlock<Q3_K>(const LinearBlocksArgs&, cudaStream_t);
-template cudaError_t LaunchIntBlock<Q4_K>(const LinearBlocksArgs&, cudaStream_t);
-template cudaError_t LaunchIntBlock<Q5_K>(const LinearBlocksArgs&, cudaStream_t);
-template cudaError_t LaunchIntBlock<Q6_K>(const LinearBlocksArgs&, cudaStream_t);
-template cudaError_t LaunchIntBlock<IQ4_XS>(const LinearBlocksArgs&, cudaStream_t);
-template cudaError_t LaunchIntBlock<TQ1_0>(const LinearBlocksArgs&, cudaStream_t);
-template cudaError_t LaunchIntBlock<TQ2_0>(const LinearBlocksArgs&, cudaStream_t);
-template cudaError_t LaunchSplitBlock<Q2_K>(const LinearBlocksArgs&, cudaStream_t);
-template cudaError_t LaunchSplitBlock<Q3_K>(const LinearBlocksArgs&, cudaStream_t);
-template cudaError_t LaunchSplitBlock<Q4_K>(const LinearBlocksArgs&, cudaStream_t);
-template cudaError_t LaunchSplitBlock<Q5_K>(const LinearBlocksArgs&, cudaStream_t);
-template cudaError_t LaunchSplitBlock<Q6_K>(const LinearBlocksArgs&, cudaStream_t);
-template cudaError_t LaunchSplitBlock<IQ4_XS>(const LinearBlocksArgs&, cudaStream_t);
-template cudaError_t LaunchSplitBlock<TQ1_0>(const LinearBlocksArgs&, cudaStream_t);
-template cudaError_t LaunchSplitBlock<TQ2_0>(const LinearBlocksArgs&, cudaStream_t);
+template cudaError_t LaunchIntBlock<Q2_K>(const LinearBlocksArgs&, LaunchStream);
+template cudaError_t LaunchIntBlock<Q3_K>(const LinearBlocksArgs&, LaunchStream);
+template cudaError_t LaunchIntBlock<Q4_K>(const LinearBlocksArgs&, LaunchStream);
+template cudaError_t LaunchIntBlock<Q5_K>(const LinearBlocksArgs&, LaunchStream);
+template cudaError_t LaunchIntBlock<Q6_K>(const LinearBlocksArgs&, LaunchStream);
+template cudaError_t LaunchIntBlock<IQ4_XS>(const LinearBlocksArgs&, LaunchStream);
+template cudaError_t LaunchIntBlock<TQ1_0>(const LinearBlocksArgs&, LaunchStream);
+template cudaError_t LaunchIntBlock<TQ2_0>(const LinearBlocksArgs&, LaunchStream);
+template cudaError_t LaunchSplitBlock<Q2_K>(const LinearBlocksArgs&, LaunchStream);
+template cudaError_t LaunchSplitBlock<Q3_K>(const LinearBlocksArgs&, LaunchStream);
+template cudaError_t LaunchSplitBlock<Q4_K>(const LinearBlocksArgs&, LaunchStream);
+template cudaError_t LaunchSplitBlock<Q5_K>(const LinearBlocksArgs&, LaunchStream);
+template cudaError_t LaunchSplitBlock<Q6_K>(const LinearBlocksArgs&, LaunchStream);
+template cudaError_t LaunchSplitBlock<IQ4_XS>(const LinearBlocksArgs&, LaunchStream);
+template cudaError_t LaunchSplitBlock<TQ1_0>(const LinearBlocksArgs&, LaunchStream);
+template cudaError_t LaunchSplitBlock<TQ2_0>(const LinearBlocksArgs&, LaunchStream);
 
 }  // namespace llm

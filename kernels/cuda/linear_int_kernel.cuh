@@ -194,7 +194,7 @@ LaunchShape IntLaunchShape(const LinearBlocksArgs& args, size_t shared_bytes) {
 }
 
 template <typename Block>
-cudaError_t LaunchIntBlock(const LinearBlocksArgs& args, cudaStream_t stream) {
+cudaError_t LaunchIntBlock(const LinearBlocksArgs& args, LaunchStream stream) {
   if (args.activations.rows <= FewRows::kRows * args.experts.count) {
     return Launch(linear_int_few_kernel<Block>,
                   IntLaunchShape<FewRows>(args, sizeof(FewRowsShared<Block>)), stream, args);

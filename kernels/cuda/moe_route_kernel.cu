@@ -160,7 +160,7 @@ unsigned Blocks(int64_t count, int size) {
 
 }  // namespace
 
-cudaError_t LaunchMoeRoute(const MoeRouteArgs& args, cudaStream_t stream) {
+cudaError_t LaunchMoeRoute(const MoeRouteArgs& args, LaunchStream stream) {
   const auto shared_bytes =
       static_cast<size_t>(kTokens * TokenBytes(args.num_experts, args.num_groups));
   const cudaError_t error =

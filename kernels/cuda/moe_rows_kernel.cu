@@ -66,18 +66,18 @@ __global__ void __launch_bounds__(kElementThreads) reorder_kernel(const ReorderA
 
 }  // namespace
 
-cudaError_t LaunchMoeGather(const MoeGatherArgs& args, cudaStream_t stream) {
+cudaError_t LaunchMoeGather(const MoeGatherArgs& args, LaunchStream stream) {
   return Launch(moe_gather_kernel,
                 {dim3(static_cast<unsigned>(args.output.rows)), dim3(kElementThreads)}, stream,
                 args);
 }
 
-cudaError_t LaunchMoeCombine(const MoeCombineArgs& args, cudaStream_t stream) {
+cudaError_t LaunchMoeCombine(const MoeCombineArgs& args, LaunchStream stream) {
   const dim3 grid(static_cast<unsigned>(args.num_tokens), ElementBlocks(args.cols));
   return Launch(moe_combine_kernel, {grid, dim3(kElementThreads)}, stream, args);
 }
 
-cudaError_t LaunchReorder(const ReorderArgs& args, cudaStream_t stream) {
+cudaError_t LaunchReorder(const ReorderArgs& args, LaunchStream stream) {
   const dim3 grid(static_cast<unsigned>(args.rows), ElementBlocks(args.cols));
   return Launch(reorder_kernel, {grid, dim3(kElementThreads)}, stream, args);
 }

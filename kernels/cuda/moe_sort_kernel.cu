@@ -137,7 +137,7 @@ unsigned Blocks(int64_t count, int size) {
 
 }  // namespace
 
-cudaError_t LaunchMoeSort(const MoeRouteArgs& args, cudaStream_t stream) {
+cudaError_t LaunchMoeSort(const MoeRouteArgs& args, LaunchStream stream) {
   const int64_t rows = args.num_tokens * args.experts_per_token;
   const cudaError_t error = Launch(
       moe_sort_kernel,

@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(kThreads) rms_norm_kernel(const RmsNormArgs ar
 
 }  // namespace
 
-cudaError_t LaunchRmsNorm(const RmsNormArgs& args, cudaStream_t stream) {
+cudaError_t LaunchRmsNorm(const RmsNormArgs& args, LaunchStream stream) {
   return Launch(
       rms_norm_kernel,
       {dim3(static_cast<unsigned>(args.output.rows)), dim3(kThreads), kWarps * sizeof(float)},

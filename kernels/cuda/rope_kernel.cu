@@ -175,7 +175,7 @@ __global__ void __launch_bounds__(kHeads* kWarp) rope_kv_write_kernel(const Rope
 
 }  // namespace
 
-cudaError_t LaunchRopeTable(const RopeTableArgs& args, cudaStream_t stream) {
+cudaError_t LaunchRopeTable(const RopeTableArgs& args, LaunchStream stream) {
   const int64_t count = args.num_tokens * args.half;
   return Launch(rope_table_kernel,
                 {dim3(static_cast<unsigned>((count + kTableThreads - 1) / kTableThreads)),
@@ -183,7 +183,7 @@ cudaError_t LaunchRopeTable(const RopeTableArgs& args, cudaStream_t stream) {
                 stream, args);
 }
 
-cudaError_t LaunchRopeKvWrite(const RopeKvWriteArgs& args, cudaStream_t stream) {
+cudaError_t LaunchRopeKvWrite(const RopeKvWriteArgs& args, LaunchStream stream) {
   const int num_heads = args.num_heads + 2 * args.kv.num_kv_heads;
   return Launch(
       rope_kv_write_kernel,

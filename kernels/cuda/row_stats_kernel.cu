@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(kThreads) row_stats_kernel(const RowStatsArgs 
 
 }  // namespace
 
-cudaError_t LaunchRowStats(const RowStatsArgs& args, cudaStream_t stream) {
+cudaError_t LaunchRowStats(const RowStatsArgs& args, LaunchStream stream) {
   return Launch(row_stats_kernel,
                 {dim3(static_cast<unsigned>(args.rows)), dim3(kThreads), sizeof(Scratch)}, stream,
                 args);

@@ -61,15 +61,67 @@ __device__ __forceinline__ RowTile FindRowTile(const ExpertRows& experts, int64_
   return {-1, 0, 0};
 }
 
-// The tile of blockIdx.y; `args` becomes what its expert alone has, up to its last row.
 template <typename Args>
-__device__ __forceinline__ RowTile SelectExpert(int tile_rows, int64_t* rows, Args* args) {
-  const RowTile tile = FindRowTile(args->experts, *rows, tile_rows, static_cast<int>(blockIdx.y));
+unsigned NumOutputTiles(const Args& args, int tile_outputs) {
+  int64_t tiles = (args.outputs + tile_outputs - 1) / tile_outputs;
+  for (int i = 0; i < args.more.count; ++i) {
+    tiles += (args.more.targets[i].outputs + tile_outputs - 1) / tile_outputs;
+  }
+  return static_cast<unsigned>(tiles);
+}
+
+// Tile `index` of all targets' outputs: the first output. `args` becomes what its target has.
+template <typename Args>
+__device__ __forceinline__ int64_t SelectTarget(const Args& all, int tile_outputs, int64_t index,
+                                                Args* args) {
+#pragma unroll
+  for (int i = 0; i < kMostTargets - 1; ++i) {
+    const int64_t tiles = (args->outputs + tile_outputs - 1) / tile_outputs;
+    if (index < tiles || i >= all.more.count) break;
+    index -= tiles;
+    const LinearTarget& target = all.more.targets[i];
+    args->weight = target.weight;
+    args->experts.weight_bytes = target.weight_bytes;
+    args->outputs = target.outputs;
+    args->bias = target.bias;
+    args->out = target.out;
+    args->out_stride = target.out_stride;
+  }
+  return index * tile_outputs;
+}
+
+struct BlockTile {
+  unsigned outputs;
+  unsigned rows;
+};
+
+// Blocks that run at the same time have 8 tiles of rows and as many outputs as that leaves, so that
+// both come out of the second-level cache.
+__device__ __forceinline__ BlockTile FindBlockTile() {
+  constexpr unsigned kGrouped = 8;
+  const unsigned index = blockIdx.y * gridDim.x + blockIdx.x;
+  const unsigned first = index / (kGrouped * gridDim.x) * kGrouped;
+  const unsigned left = gridDim.y - first;
+  const unsigned tiles = left < kGrouped ? left : kGrouped;
+  const unsigned within = index - first * gridDim.x;
+  return {within / tiles, first + within % tiles};
+}
+
+// Tile `index`; `args` becomes what its expert alone has, up to its last row.
+template <typename Args>
+__device__ __forceinline__ RowTile SelectExpert(int tile_rows, unsigned index, int64_t* rows,
+                                                Args* args) {
+  const RowTile tile = FindRowTile(args->experts, *rows, tile_rows, static_cast<int>(index));
   if (tile.expert < 0) return tile;
   *rows = tile.end_row;
   args->weight += tile.expert * args->experts.weight_bytes;
   if (args->bias != nullptr) args->bias += tile.expert * args->outputs;
   return tile;
+}
+// That of blockIdx.y.
+template <typename Args>
+__device__ __forceinline__ RowTile SelectExpert(int tile_rows, int64_t* rows, Args* args) {
+  return SelectExpert(tile_rows, blockIdx.y, rows, args);
 }
 
 }  // namespace llm

@@ -36,17 +36,17 @@ __global__ void __launch_bounds__(kElementThreads) soft_cap_kernel(const SoftCap
 
 }  // namespace
 
-cudaError_t LaunchCopyBlocks(const CopyBlocksArgs& args, cudaStream_t stream) {
+cudaError_t LaunchCopyBlocks(const CopyBlocksArgs& args, LaunchStream stream) {
   const dim3 grid(static_cast<unsigned>(args.outer * args.inner), ElementBlocks(args.cols));
   return Launch(copy_blocks_kernel, {grid, dim3(kElementThreads)}, stream, args);
 }
 
-cudaError_t LaunchQuantize(const QuantizeArgs& args, cudaStream_t stream) {
+cudaError_t LaunchQuantize(const QuantizeArgs& args, LaunchStream stream) {
   const dim3 grid(static_cast<unsigned>(args.output.rows), ElementBlocks(args.output.cols));
   return Launch(quantize_kernel, {grid, dim3(kElementThreads)}, stream, args);
 }
 
-cudaError_t LaunchSoftCap(const SoftCapArgs& args, cudaStream_t stream) {
+cudaError_t LaunchSoftCap(const SoftCapArgs& args, LaunchStream stream) {
   const dim3 grid(static_cast<unsigned>(args.rows), ElementBlocks(args.cols));
   return Launch(soft_cap_kernel, {grid, dim3(kElementThreads)}, stream, args);
 }

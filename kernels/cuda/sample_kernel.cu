@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(kSelectThreads) sample_kernel(const SampleArgs
 
 }  // namespace
 
-cudaError_t LaunchSample(const SampleArgs& args, cudaStream_t stream) {
+cudaError_t LaunchSample(const SampleArgs& args, LaunchStream stream) {
   return Launch(
       sample_kernel,
       {dim3(static_cast<unsigned>(args.num_draws)), dim3(kSelectThreads), sizeof(SelectScratch)},

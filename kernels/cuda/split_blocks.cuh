@@ -1,12 +1,16 @@
-// Weight blocks as bf16, for kernels that meet f32 activations on tensor cores.
+// Weight blocks as f16, or as bf16 where they have its range, for kernels that meet f32 activations
+// on tensor cores.
 //
-// SplitBlock<Block> gives kParts (a weight is the sum of so many bf16, times its scale), kGroup,
-// kHasMin, and
-//   Quad(block, group, quad, part)  columns 4 quad to 4 quad + 3 of a run of 32, two in a word
+// SplitBlock<Block> gives kF16, kGroup, kHasMin, kUnit (what a weight is times, beside its scale),
+// kEvenOdd, and
+//   Quad(block, group, quad)  columns 4 quad to 4 quad + 3 of a run of 32, two in a word: the first
+//                             two and the last, or (kEvenOdd) the even ones and the odd
 //   Scale, Min(block, group, half)  as IntBlock's Scale and its Offset of kMin
 #pragma once
 
 #include <cuda_runtime.h>
+
+#include <type_traits>
 
 #include "kernels/cuda/int_grids.cuh"
 #include "kernels/cuda/small_floats.cuh"
@@ -16,29 +20,26 @@
 
 namespace llm {
 
-// Of floats with at most 8 bits of mantissa, exactly.
-__device__ __forceinline__ uint32_t PackExact(float low, float high) {
-  return __byte_perm(__float_as_uint(low), __float_as_uint(high), 0x7632);
-}
-
 // Integers: quants less their zero points, 9 bits at most.
 template <typename Block>
 struct SplitBlock {
   using Format = IntBlock<Block>;
-  static constexpr int kParts = 1;
+  static constexpr bool kF16 = true;
   static constexpr int kGroup = Format::kGroup;
   static constexpr bool kHasMin = Format::kOffset == IntOffset::kMin;
+  static constexpr float kUnit = 1.0f;
+  static constexpr bool kEvenOdd = true;
 
-  static __device__ __forceinline__ uint2 Quad(const Block& block, int group, int quad, int) {
-    const uint32_t bytes = Format::Quants(block, group, quad);
-    float zero = static_cast<float>(Format::kZero);
-    if constexpr (Format::kOffset == IntOffset::kWhole) zero = -Format::Offset(block, group, 0);
-    float q[4];
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      q[i] = static_cast<float>(static_cast<int8_t>(bytes >> (8 * i) & 0xff)) - zero;
+  // 0x6400 is 1,024, whose last bits are units; the quants' range is moved there, and back.
+  static __device__ __forceinline__ uint2 Quad(const Block& block, int group, int quad) {
+    const uint32_t bytes = Format::Quants(block, group, quad) ^ 0x80808080u;
+    int zero = Format::kZero;
+    if constexpr (Format::kOffset == IntOffset::kWhole) {
+      zero = -static_cast<int>(Format::Offset(block, group, 0));
     }
-    return {PackExact(q[0], q[1]), PackExact(q[2], q[3])};
+    const uint32_t moved = static_cast<uint32_t>(0x6480 + zero) * 0x10001u;
+    return {SubtractF16((bytes & 0x00ff00ffu) | 0x64006400u, moved),
+            SubtractF16((bytes >> 8 & 0x00ff00ffu) | 0x64006400u, moved)};
   }
   static __device__ __forceinline__ float Scale(const Block& block, int group, int half) {
     return Format::Scale(block, group, half);
@@ -49,10 +50,13 @@ struct SplitBlock {
   }
 };
 
+template <bool kF16In>
 struct PlainSplit {
-  static constexpr int kParts = 1;
+  static constexpr bool kF16 = kF16In;
   static constexpr int kGroup = 32;
   static constexpr bool kHasMin = false;
+  static constexpr float kUnit = 1.0f;
+  static constexpr bool kEvenOdd = false;
   template <typename Block>
   static __device__ __forceinline__ float Scale(const Block&, int, int) {
     return 1.0f;
@@ -63,20 +67,20 @@ struct PlainSplit {
   }
 };
 
-// As E4M3Weight has it.
-__device__ __forceinline__ float FromE4M3(uint32_t code) {
-  const float magnitude = FromF16(static_cast<uint16_t>((code & 0x7f) << 7)) * 256.0f;
-  return (code & 0x80) != 0 ? -magnitude : magnitude;
-}
-__device__ __forceinline__ uint2 FromE4M3Quad(uint32_t codes) {
-  return {PackExact(FromE4M3(codes), FromE4M3(codes >> 8)),
-          PackExact(FromE4M3(codes >> 16), FromE4M3(codes >> 24))};
-}
+// Of E4M3Weight's values a 256th: seven places up a code has the bits of an f16.
+struct E4M3Split : PlainSplit<true> {
+  static constexpr float kUnit = 256.0f;
+  static constexpr bool kEvenOdd = true;
+  static __device__ __forceinline__ uint2 Quad4(uint32_t codes) {
+    return {(codes << 8 & 0x80008000u) | (codes << 7 & 0x3f803f80u),
+            (codes & 0x80008000u) | (codes >> 1 & 0x3f803f80u)};
+  }
+};
 
 template <>
-struct SplitBlock<F8_E4M3> : PlainSplit {
-  static __device__ __forceinline__ uint2 Quad(const F8_E4M3& block, int group, int quad, int) {
-    return FromE4M3Quad(LoadWord<F8_E4M3>(block.codes + 32 * group + 4 * quad));
+struct SplitBlock<F8_E4M3> : E4M3Split {
+  static __device__ __forceinline__ uint2 Quad(const F8_E4M3& block, int group, int quad) {
+    return Quad4(LoadWord<F8_E4M3>(block.codes + 32 * group + 4 * quad));
   }
   static __device__ __forceinline__ float Scale(const F8_E4M3& block, int, int) {
     return block.scale;
@@ -84,9 +88,9 @@ struct SplitBlock<F8_E4M3> : PlainSplit {
 };
 
 template <>
-struct SplitBlock<MXFP8> : PlainSplit {
-  static __device__ __forceinline__ uint2 Quad(const MXFP8& block, int, int quad, int) {
-    return FromE4M3Quad(LoadWord<MXFP8>(block.codes + 4 * quad));
+struct SplitBlock<MXFP8> : E4M3Split {
+  static __device__ __forceinline__ uint2 Quad(const MXFP8& block, int, int quad) {
+    return Quad4(LoadWord<MXFP8>(block.codes + 4 * quad));
   }
   static __device__ __forceinline__ float Scale(const MXFP8& block, int, int) {
     return __uint_as_float(static_cast<uint32_t>(block.exponent) << 23);
@@ -95,8 +99,8 @@ struct SplitBlock<MXFP8> : PlainSplit {
 
 // As Decode has it, for any mask.
 template <>
-struct SplitBlock<BF16_24> : PlainSplit {
-  static __device__ __forceinline__ uint2 Quad(const BF16_24& block, int, int quad, int) {
+struct SplitBlock<BF16_24> : PlainSplit<false> {
+  static __device__ __forceinline__ uint2 Quad(const BF16_24& block, int, int quad) {
     const uint32_t first = block.values[2 * quad];
     const uint32_t second = block.values[2 * quad + 1];
     const int mask = block.Mask(quad);
@@ -119,26 +123,26 @@ struct F16Run {
 };
 
 template <>
-struct SplitBlock<BF16Run> : PlainSplit {
-  static __device__ __forceinline__ uint2 Quad(const BF16Run& block, int, int quad, int) {
+struct SplitBlock<BF16Run> : PlainSplit<false> {
+  static __device__ __forceinline__ uint2 Quad(const BF16Run& block, int, int quad) {
     return {LoadWord<BF16Run>(block.values + 4 * quad),
             LoadWord<BF16Run>(block.values + 4 * quad + 2)};
   }
 };
 
-// The upper 8 bits of mantissa, then the others: cut, not rounded, so that both have one sign.
 template <>
-struct SplitBlock<F16Run> : PlainSplit {
-  static constexpr int kParts = 2;
-  static __device__ __forceinline__ uint2 Quad(const F16Run& block, int, int quad, int part) {
-    float w[4];
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      w[i] = FromF16(block.values[4 * quad + i]);
-      if (part == 1) w[i] -= __uint_as_float(__float_as_uint(w[i]) & 0xffff0000u);
-    }
-    return {PackExact(w[0], w[1]), PackExact(w[2], w[3])};
+struct SplitBlock<F16Run> : PlainSplit<true> {
+  static __device__ __forceinline__ uint2 Quad(const F16Run& block, int, int quad) {
+    return {LoadWord<F16Run>(block.values + 4 * quad),
+            LoadWord<F16Run>(block.values + 4 * quad + 2)};
   }
 };
+
+// Weights that are floats, with no more than a scale for 32 columns.
+template <typename Block>
+constexpr bool IsPlainSplit() {
+  return std::is_base_of_v<PlainSplit<true>, SplitBlock<Block>> ||
+         std::is_base_of_v<PlainSplit<false>, SplitBlock<Block>>;
+}
 
 }  // namespace llm

@@ -1,4 +1,4 @@
-// Device and pinned memory have the same offsets.
+// Device, pinned and staged memory have the same offsets.
 #include "kernels/cuda/step_uploads.h"
 
 #include <algorithm>
@@ -19,20 +19,32 @@ constexpr size_t kFewCopies = 64;  // more only where sequences have a table of 
 
 absl::StatusOr<std::unique_ptr<StepUploads>> StepUploads::Create(const UploadMemory& memory) {
   std::unique_ptr<StepUploads> uploads(new StepUploads(memory));
-  LLM_ASSIGN_OR_RETURN(uploads->copied_, CreateEvent());
+  for (EventOwner& copied : uploads->copied_) {
+    LLM_ASSIGN_OR_RETURN(copied, CreateEvent());
+  }
   uploads->copies_.reserve(kFewCopies);
+  if (memory.staged == nullptr) return uploads;
+  LLM_ASSIGN_OR_RETURN(uploads->staged_, CreateEvent());
+  LLM_ASSIGN_OR_RETURN(uploads->copy_stream_, CreateStream());
   return uploads;
 }
 
-absl::Status StepUploads::Begin() {
-  LLM_RETURN_IF_CUDA_ERROR("begin of a step", cudaEventSynchronize(copied_.get()));
+StepUploads::~StepUploads() {
+  if (copy_stream_.get() != nullptr) {
+    (void)CudaStatus("end", cudaStreamSynchronize(copy_stream_.get()));
+  }
+}
+
+absl::Status StepUploads::Begin(bool ahead) {
+  ahead_ = ahead && memory_.staged != nullptr;
+  stage_ = (stage_ + 1) % UploadMemory::kStages;
   copies_.clear();
   recording_.reset();
   used_bytes_ = 0;
-  return absl::OkStatus();
+  return CudaStatus("begin of a step", cudaEventSynchronize(copied_[stage_].get()));
 }
 
-absl::StatusOr<const std::byte*> StepUploads::Upload(cudaStream_t stream, const void* host,
+absl::StatusOr<const std::byte*> StepUploads::Upload(LaunchStream stream, const void* host,
                                                      size_t bytes) {
   for (const Copy& copy : copies_) {
     if (copy.host == host && copy.bytes == bytes) return memory_.device + copy.begin;
@@ -45,18 +57,36 @@ absl::StatusOr<const std::byte*> StepUploads::Upload(cudaStream_t stream, const 
   // From here on the pinned bytes count as read, whatever fails.
   used_bytes_ = std::min(memory_.bytes, begin + RoundUp<size_t>(bytes, 64));
   if (!recording_) {
-    if (bytes > 0) std::memcpy(memory_.pinned + begin, host, bytes);
-    LLM_RETURN_IF_ERROR(CopyRange(begin, begin + bytes, stream));
+    if (bytes > 0) std::memcpy(pinned() + begin, host, bytes);
+    LLM_RETURN_IF_ERROR(CopyRange(begin, begin + bytes, stream.stream));
   }
   copies_.push_back({host, bytes, begin});
   return memory_.device + begin;
 }
 
 absl::Status StepUploads::CopyRange(size_t begin, size_t end, cudaStream_t stream) {
-  LLM_RETURN_IF_CUDA_ERROR("arrays of a step",
-                           cudaMemcpyAsync(memory_.device + begin, memory_.pinned + begin,
-                                           end - begin, cudaMemcpyHostToDevice, stream));
-  return CudaStatus("arrays of a step", cudaEventRecord(copied_.get(), stream));
+  const std::byte* from = pinned() + begin;
+  if (ahead_) {
+    LLM_ASSIGN_OR_RETURN(from, Stage(begin, end, stream));
+  }
+  LLM_RETURN_IF_CUDA_ERROR(
+      "arrays of a step",
+      cudaMemcpyAsync(memory_.device + begin, from, end - begin,
+                      ahead_ ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice, stream));
+  return CudaStatus("arrays of a step", cudaEventRecord(copied_[stage_].get(), stream));
+}
+
+// Kernels that are still to run read `device`: until then the copies wait beside it.
+absl::StatusOr<const std::byte*> StepUploads::Stage(size_t begin, size_t end, cudaStream_t stream) {
+  std::byte* staged = memory_.staged + stage_ * memory_.bytes + begin;
+  LLM_RETURN_IF_CUDA_ERROR("arrays of the next step",
+                           cudaMemcpyAsync(staged, pinned() + begin, end - begin,
+                                           cudaMemcpyHostToDevice, copy_stream_.get()));
+  LLM_RETURN_IF_CUDA_ERROR("arrays of the next step",
+                           cudaEventRecord(staged_.get(), copy_stream_.get()));
+  LLM_RETURN_IF_CUDA_ERROR("arrays of the next step",
+                           cudaStreamWaitEvent(stream, staged_.get(), 0));
+  return staged;
 }
 
 void StepUploads::BeginRecording() {
@@ -83,7 +113,7 @@ absl::Status StepUploads::Replay(const Recording& recording, cudaStream_t stream
   }
   used_bytes_ = recording.end;
   for (const Copy& copy : recording.copies) {
-    if (copy.bytes > 0) std::memcpy(memory_.pinned + copy.begin, copy.host, copy.bytes);
+    if (copy.bytes > 0) std::memcpy(pinned() + copy.begin, copy.host, copy.bytes);
   }
   LLM_RETURN_IF_ERROR(CopyRange(recording.begin, recording.end, stream));
   copies_.insert(copies_.end(), recording.copies.begin(), recording.copies.end());

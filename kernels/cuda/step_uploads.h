@@ -1,4 +1,5 @@
-// The small arrays of a step (ids, slots, block tables), copied to the device once.
+// The small arrays of a step (ids, slots, block tables), copied to the device once; those of a step
+// that begins ahead, while the device works on the one before.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "kernels/cuda/device_buffer.h"
+#include "kernels/cuda/launch_stream.h"
 #include "src/tensor/device.h"
 
 namespace llm {
@@ -21,10 +23,11 @@ class StepUploads {
  public:
   // `memory` bounds what one step may copy.
   static absl::StatusOr<std::unique_ptr<StepUploads>> Create(const UploadMemory& memory);
+  ~StepUploads();
 
-  // Begins a step: what was copied before is void. Waits for the copies of the step before, which
-  // read the same pinned memory.
-  absl::Status Begin();
+  // Begins a step: what was copied before is void. Waits for the copies of the step before the
+  // last, which read the same pinned memory. `ahead`: see DeviceStream.
+  absl::Status Begin(bool ahead);
 
   // Arrays that a graph's work reads: where they lie in host memory, and where their copies do.
   struct Copy {
@@ -46,9 +49,9 @@ class StepUploads {
   // The copy on the device, which work put on the stream from now on finds filled. Within a step
   // the same range of host memory gives the same copy and must not have changed. RESOURCE_EXHAUSTED
   // when the step copies more than the memory holds.
-  absl::StatusOr<const std::byte*> Upload(cudaStream_t stream, const void* host, size_t bytes);
+  absl::StatusOr<const std::byte*> Upload(LaunchStream stream, const void* host, size_t bytes);
   template <typename T>
-  absl::StatusOr<const T*> Upload(cudaStream_t stream, absl::Span<const T> values) {
+  absl::StatusOr<const T*> Upload(LaunchStream stream, absl::Span<const T> values) {
     absl::StatusOr<const std::byte*> copy =
         Upload(stream, values.data(), values.size() * sizeof(T));
     if (!copy.ok()) return copy.status();
@@ -58,11 +61,17 @@ class StepUploads {
  private:
   explicit StepUploads(const UploadMemory& memory) : memory_(memory) {}
 
+  std::byte* pinned() const { return memory_.pinned + stage_ * memory_.bytes; }
   absl::Status CopyRange(size_t begin, size_t end, cudaStream_t stream);
+  absl::StatusOr<const std::byte*> Stage(size_t begin, size_t end, cudaStream_t stream);
 
   const UploadMemory memory_;
+  StreamOwner copy_stream_;                   // to staged memory
+  EventOwner staged_;                         // recorded there, behind the last copy
+  EventOwner copied_[UploadMemory::kStages];  // recorded behind the last copy of a step
+  size_t stage_ = 0;                          // that this step uses
+  bool ahead_ = false;
   size_t used_bytes_ = 0;
-  EventOwner copied_;         // recorded behind the last copy
   std::vector<Copy> copies_;  // of this step: some ten, looked up by each op of each layer
   std::optional<Recording> recording_;
 };

@@ -11,7 +11,8 @@ absl::Status ReferenceEmbed(const EmbedParams& params, const Stream& stream) {
   const WeightFormatInfo& info = GetWeightFormat(params.table.format);
   const int64_t cols = params.table.cols;
   RunTasks(stream, static_cast<int64_t>(params.token_ids.size()), [&](int64_t t, int /*worker*/) {
-    const int64_t id = params.token_ids[static_cast<size_t>(t)];
+    const int64_t id =
+        TokenOf(params.token_ids[static_cast<size_t>(t)], params.pending, params.table.rows);
     float* out = params.out + t * cols;
     info.decode(params.table.data + id * RowBytes(info, cols), cols, out);
     for (int64_t i = 0; i < cols; ++i) out[i] *= params.scale;

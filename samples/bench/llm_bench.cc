@@ -3,6 +3,7 @@
 #include <inlay/llm.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
 
@@ -40,6 +41,12 @@ void Print(const bench::Flags& flags, const bench::Client& client, const bench::
   std::printf("\"model_open_s\": %.6f, \"engine_open_s\": %.6f, \"steps\": %llu, ",
               client.model_open_s(), client.engine_open_s(),
               static_cast<unsigned long long>(metrics.steps_total));
+  const double steps = static_cast<double>(std::max<uint64_t>(result.steps, 1));
+  std::printf("\"step_us\": %.2f, \"step_bytes\": %.0f, ", result.seconds * 1e6 / steps,
+              static_cast<double>(result.bytes_read) / steps);
+  std::printf("\"graph_steps\": %llu, \"ahead_steps\": %llu, ",
+              static_cast<unsigned long long>(metrics.graph_steps_total),
+              static_cast<unsigned long long>(metrics.ahead_steps_total));
   std::printf("\"preemptions\": %llu, \"weights_bytes\": %llu, \"engine_bytes\": %llu, ",
               static_cast<unsigned long long>(metrics.preemptions_total),
               static_cast<unsigned long long>(info.weights_bytes),

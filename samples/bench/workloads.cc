@@ -65,6 +65,22 @@ void PollUntilEachHas(size_t num_tokens, std::vector<Stream>* streams, Client* c
   }
 }
 
+// Counts the engine's work from here to Add.
+class Work {
+ public:
+  explicit Work(const Client* client) : client_(client), before_(client->Metrics()) {}
+  void Add(Result* result) const {
+    const llm_metrics_snapshot now = client_->Metrics();
+    result->steps = now.steps_total - before_.steps_total;
+    result->bytes_read = now.weight_bytes_read_total - before_.weight_bytes_read_total +
+                         now.kv_bytes_read_total - before_.kv_bytes_read_total;
+  }
+
+ private:
+  const Client* const client_;
+  const llm_metrics_snapshot before_;
+};
+
 std::vector<Stream*> Pointers(std::vector<Stream>* streams) {
   std::vector<Stream*> pointers;
   for (Stream& stream : *streams) pointers.push_back(&stream);
@@ -82,9 +98,11 @@ void SubmitStreams(const Flags& flags, uint64_t max_new_tokens, Client* client,
 
 Result RunPrefill(const Flags& flags, Client* client) {
   Stream stream;
+  const Work work(client);
   client->Submit(client->RandomPrompt(flags.prompt_tokens), 1, &stream);
   while (!stream.finished) client->Poll();
   Result result;
+  work.Add(&result);
   result.tokens = flags.prompt_tokens;
   result.seconds = Seconds(stream.arrivals.at(0) - stream.submitted);
   result.ttft_s = result.total_s = result.seconds;
@@ -97,6 +115,7 @@ Result RunStreams(const Flags& flags, uint64_t lead_tokens, Client* client) {
   std::vector<Stream> streams(flags.streams);
   SubmitStreams(flags, flags.tokens + lead_tokens, client, &streams);
   PollUntilEachHas(1, &streams, client);
+  const Work work(client);
   const Clock::time_point begin = LastFirstToken(streams);
   const size_t tokens_before = TokensUntil(streams, begin);
   const size_t wanted = tokens_before + (flags.tokens - 1) * streams.size();
@@ -108,6 +127,7 @@ Result RunStreams(const Flags& flags, uint64_t lead_tokens, Client* client) {
     client->Poll();
   }
   Result result;
+  work.Add(&result);
   Clock::time_point last = begin;
   for (const Stream& stream : streams) last = std::max(last, stream.arrivals.back());
   result.tokens = TokensUntil(streams, last) - tokens_before;
@@ -126,15 +146,17 @@ Result RunArrival(const Flags& flags, Client* client) {
   SubmitStreams(flags, flags.tokens + LeadTokens(flags) + ArrivalTokens(flags), client, &streams);
   PollUntilEachHas(flags.tokens / 2, &streams, client);
   Stream late;
+  const Work work(client);
   client->Submit(late_prompt, 2, &late);
   while (late.arrivals.empty()) client->Poll();
   const Clock::time_point begin = late.submitted, end = late.arrivals[0];
+  Result result;
+  work.Add(&result);
   // One more of each: the step that gave the first token may still delay them.
   std::vector<size_t> counts;
   for (const Stream& stream : streams) counts.push_back(stream.arrivals.size());
   for (size_t i = 0; i < streams.size(); ++i)
     while (streams[i].arrivals.size() == counts[i] && !streams[i].finished) client->Poll();
-  Result result;
   result.tokens = TokensUntil(streams, end) - TokensUntil(streams, begin);
   result.seconds = result.ttft_s = Seconds(end - begin);
   result.total_s = Seconds(Clock::now() - streams[0].submitted);

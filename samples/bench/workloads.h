@@ -17,6 +17,8 @@ struct Result {
   double median_gap_s = 0;  // between two deliveries of one stream, in the window
   double p99_gap_s = 0;
   double worst_gap_s = 0;
+  uint64_t steps = 0;       // about those of the window, and what they read of weights, keys and
+  uint64_t bytes_read = 0;  // values, by the engine's arithmetic
 };
 
 // What the engine must hold to run it without preemption.

@@ -36,6 +36,10 @@ void AddEngineFlags(OpenFlags* flags, FlagTable* table) {
   table->Add("--max-step-tokens", "step budget; default: the library's", &flags->max_step_tokens);
   table->Add("--no-batch-invariant", "batch_invariant off: a GPU's answers may depend on the batch",
              &flags->not_batch_invariant);
+  table->Add("--no-graphs", "graphs off: a GPU is given a step's work piece by piece",
+             &flags->no_graphs);
+  table->Add("--no-run-ahead", "run_ahead off: a GPU begins no step before it is asked for",
+             &flags->no_run_ahead);
 }
 
 uint32_t KvDtype(const std::string& name) {
@@ -51,6 +55,8 @@ bool SameModel(const OpenFlags& a, const OpenFlags& b) {
   other.max_step_tokens = a.max_step_tokens;
   other.token_gap_ms = a.token_gap_ms;
   other.not_batch_invariant = a.not_batch_invariant;
+  other.no_graphs = a.no_graphs;
+  other.no_run_ahead = a.no_run_ahead;
   return a == other;
 }
 
@@ -75,6 +81,8 @@ llm_engine_options EngineOptions(const OpenFlags& flags) {
   options.max_step_tokens = flags.max_step_tokens;
   options.token_gap_target_ns = int64_t{flags.token_gap_ms} * 1'000'000;
   options.batch_invariant = flags.not_batch_invariant ? LLM_OFF : 0;
+  options.graphs = flags.no_graphs ? LLM_OFF : 0;
+  options.run_ahead = flags.no_run_ahead ? LLM_OFF : 0;
   return options;
 }
 

@@ -17,6 +17,7 @@ struct OpenFlags {
   unsigned threads = 0;
   unsigned device_index = 0;
   bool float_activations = false, map_pack = false, not_batch_invariant = false;
+  bool no_graphs = false, no_run_ahead = false;
   unsigned block_size = 0;
   unsigned max_step_tokens = 0;
   unsigned token_gap_ms = 0;
@@ -28,7 +29,8 @@ struct OpenFlags {
 // --model, --threads, --kernels, --device-index, --float-activations, --map-pack, and those of
 // AddWeightFlags.
 void AddModelFlags(OpenFlags* flags, FlagTable* table);
-// --kv-dtype, --block-size, --max-step-tokens, --token-gap-ms, --no-batch-invariant.
+// --kv-dtype, --block-size, --max-step-tokens, --token-gap-ms, --no-batch-invariant, --no-graphs,
+// --no-run-ahead.
 void AddEngineFlags(OpenFlags* flags, FlagTable* table);
 
 // The names that --kv-dtype takes, the default first.

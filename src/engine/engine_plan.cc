@@ -125,8 +125,9 @@ absl::StatusOr<EnginePlan> PlanEngine(const ModelConfig& config, const KernelTab
   RunnerOptions& runner = plan.runner;
   runner.kv_dtype = options.kv_dtype;
   runner.float_activations = float_activations;
-  runner.graphs = options.graphs;
+  runner.run_ahead = options.run_ahead;
   runner.batch_invariant = options.batch_invariant || kernels.dense_workspace_bytes == nullptr;
+  runner.graphs = options.graphs && runner.batch_invariant;  // the library's work is in no graph
   runner.block_size = options.block_size != 0 ? static_cast<int>(options.block_size) : 16;
   runner.max_sequences =
       static_cast<int>(options.max_sequences != 0 ? options.max_sequences : kDefaultSequences);

@@ -13,6 +13,7 @@
 #include "src/engine/spill_counters.h"
 #include "src/engine/step_laps.h"
 #include "src/engine/targets.h"
+#include "src/runner/ahead_counters.h"
 #include "src/runner/graph_counters.h"
 #include "src/scheduler/scheduler.h"
 #include "src/sequence/stop_criteria.h"
@@ -56,6 +57,7 @@ struct StepCounters {
   StepCostModel::Error cost_error;
   SpillCounters spill;
   GraphCounters graphs;
+  AheadCounters ahead;
   uint64_t paused_current = 0;
   uint64_t event_bytes_current = 0;
 

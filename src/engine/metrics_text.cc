@@ -235,8 +235,16 @@ void WriteGraphs(const GraphCounters& graphs, PrometheusText* out) {
   out->Counter("inlay:graph_steps_total", "Steps launched on a device as one graph.",
                graphs.launches_total);
   out->Counter("inlay:graph_failures_total",
-               "Graphs that could not be made or launched; their steps are launched op by op.",
+               "Graphs that could not be made or launched; the next steps are launched op by op.",
                graphs.failures_total);
+}
+
+void WriteAhead(const AheadCounters& ahead, PrometheusText* out) {
+  out->Counter("inlay:ahead_steps_total",
+               "Steps that a device had begun before the tokens of the step before were looked at.",
+               ahead.steps_total);
+  out->Counter("inlay:ahead_dropped_total", "Steps begun so that then were not wanted.",
+               ahead.dropped_total);
 }
 
 void WriteTimes(const EngineMetrics& metrics, PrometheusText* out) {
@@ -315,6 +323,7 @@ std::string MetricsText(const EngineMetrics& metrics, const MetricsLabels& label
   WriteCost(metrics.step, &out);
   WriteSpill(metrics.step.spill, &out);
   WriteGraphs(metrics.step.graphs, &out);
+  WriteAhead(metrics.step.ahead, &out);
   WriteTimes(metrics, &out);
   WriteHistograms(metrics, &out);
   return out.text();

@@ -43,6 +43,7 @@ struct OpenOptions {
   bool has_sim_cost = false;
   bool refuse_late = true;
   bool graphs = true;
+  bool run_ahead = true;
   bool batch_invariant = true;  // of a device: the CPU always is
 };
 

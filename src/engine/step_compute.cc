@@ -39,7 +39,10 @@ absl::Status StepLoop::Compute(const StepPlan& plan) {
     LLM_RETURN_IF_ERROR(logits.status());
     logits_ = *logits;
     const absl::Status status = SampleRows(plan);
-    cost_.Note(plan.work, clock.NowNs() - start_ns);
+    const int64_t device_ns = logits_.device_ns;
+    if (device_ns != StepLogits::kNotMeasured) {
+      cost_.Note(plan.work, device_ns != 0 ? device_ns : clock.NowNs() - start_ns);
+    }
     last_step_ns_.store(clock_->NowNs(), std::memory_order_relaxed);
     laps_.End(StepPart::kSample);
     return status;

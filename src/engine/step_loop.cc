@@ -167,12 +167,17 @@ void StepLoop::CheckInterrupts(ActiveRequest* request, int64_t now_ns) {
 StepPlan StepLoop::Schedule() {
   NvtxRange range("schedule");
   // Half the budget after each failure: a step that needs less memory or time may pass.
-  const StepLimit limit = {.max_tokens = std::max(1, options_.max_step_tokens >> num_failures_),
-                           .step_ns = options_.step_ns,
-                           .cost = &cost_};
+  // Who comes while a step of decodes has begun already goes into the step after it.
+  StepLimit limit = {.max_tokens = std::max(1, options_.max_step_tokens >> num_failures_),
+                     .step_ns = options_.step_ns,
+                     .cost = &cost_,
+                     .decodes_only = runner_->is_ahead(),
+                     .look_ahead = runner_->runs_ahead() && !IsMoving()};
   ReturnSpilled(limit);
   StepPlan plan = Plan(limit);
-  // A plan that only preempted is empty; with what that freed, the next one is not.
+  limit.decodes_only = false;
+  // A plan that only preempted is empty, as is one of decodes that have all ended; the next one is
+  // not.
   if (plan.chunks.empty() && HasRunnable()) plan = Plan(limit);
   TellSpillFailures();
   last_step_tokens_ = plan.num_tokens;
@@ -221,6 +226,7 @@ void StepLoop::PublishCounters() {
   counters_.cost_error = cost_.error();
   if (options_.spill != nullptr) counters_.spill = options_.spill->counters();
   counters_.graphs = runner_->graphs();
+  counters_.ahead = runner_->ahead();
   counters_.paused_current = 0;
   counters_.event_bytes_current = 0;
   for (const auto& request : active_) {

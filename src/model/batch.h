@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
+#include "kernels/pending_tokens.h"
 
 namespace llm {
 
@@ -25,6 +26,7 @@ struct Batch {
       hidden_rows;  // [rows]           token indices whose hidden state is wanted, ascending
   absl::Span<const int32_t> rope_variants;  // [sequences]      1: turns by the long frequencies
   absl::Span<const GroupBatch> groups;      // [kv_groups]
+  PendingTokens pending = {};               // what token_ids below 0 name
 };
 
 }  // namespace llm

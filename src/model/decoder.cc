@@ -99,7 +99,8 @@ absl::Status Decoder::Forward(const Batch& batch, absl::Span<const KvLayerView> 
   LLM_RETURN_IF_ERROR(kernels_.embed({.table = model_.weights.embedding,
                                       .token_ids = batch.token_ids,
                                       .scale = config_.embedding_scale,
-                                      .out = workspace_.residual},
+                                      .out = workspace_.residual,
+                                      .pending = batch.pending},
                                      Op("embed")));
   LLM_RETURN_IF_ERROR(RopeTables(batch));
   const float* update = nullptr;  // the first layer has nothing to add

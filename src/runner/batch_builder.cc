@@ -40,8 +40,9 @@ BatchBuilder::BatchBuilder(BatchShape shape, Arena* arena)
   }
 }
 
-absl::StatusOr<Batch> BatchBuilder::Build(const StepPlan& plan, const BatchPadding* padding) {
-  LLM_RETURN_IF_ERROR(Check(plan));
+absl::StatusOr<Batch> BatchBuilder::Build(const StepPlan& plan, const BatchPadding* padding,
+                                          absl::Span<const int32_t> pending) {
+  LLM_RETURN_IF_ERROR(Check(plan, pending.size()));
   if (padding != nullptr) LLM_RETURN_IF_ERROR(CheckPadding(plan, *padding));
   int32_t token = 0;
   int32_t num_logits = 0;
@@ -52,7 +53,8 @@ absl::StatusOr<Batch> BatchBuilder::Build(const StepPlan& plan, const BatchPaddi
   for (size_t i = 0; i < plan.chunks.size(); ++i) {
     const ScheduledChunk& chunk = plan.chunks[i];
     for (int32_t j = 0; j < chunk.length; ++j, ++token) {
-      token_ids_[token] = chunk.sequence->tokens[Index(chunk.begin + j)];
+      const bool known = chunk.begin + j < chunk.sequence->num_tokens();
+      token_ids_[token] = known ? chunk.sequence->tokens[Index(chunk.begin + j)] : pending[i];
       positions_[token] = chunk.begin + j;
     }
     for (int32_t j = chunk.num_logits; j > 0; --j) *logit_row++ = token - j;
@@ -88,18 +90,23 @@ absl::StatusOr<Batch> BatchBuilder::Build(const StepPlan& plan, const BatchPaddi
                .groups = group_batches_};
 }
 
-absl::Status BatchBuilder::Check(const StepPlan& plan) const {
+absl::Status BatchBuilder::Check(const StepPlan& plan, size_t num_pending) const {
   if (plan.chunks.size() > Index(shape_.max_sequences)) {
     return absl::InternalError(absl::StrCat("batch: ", plan.chunks.size(), " sequences, at most ",
                                             shape_.max_sequences, " were planned for"));
   }
+  if (num_pending != 0 && num_pending != plan.chunks.size()) {
+    return absl::InternalError(absl::StrCat("batch: ", num_pending, " pending tokens for ",
+                                            plan.chunks.size(), " sequences"));
+  }
+  const int64_t most_pending = num_pending == 0 ? 0 : 1;
   int64_t tokens = 0;
   int64_t logit_rows = 0;
   for (const ScheduledChunk& chunk : plan.chunks) {
     const int64_t end = int64_t{chunk.begin} + chunk.length;
     if (chunk.sequence == nullptr || chunk.begin < 0 || chunk.length < 1 ||
-        end > chunk.sequence->num_tokens() || end > shape_.max_context || chunk.num_logits < 0 ||
-        chunk.num_logits > chunk.length || chunk.num_hidden < 0 ||
+        end > chunk.sequence->num_tokens() + most_pending || end > shape_.max_context ||
+        chunk.num_logits < 0 || chunk.num_logits > chunk.length || chunk.num_hidden < 0 ||
         chunk.num_hidden > chunk.length || chunk.sequence->block_tables.size() != groups_.size()) {
       return absl::InternalError(absl::StrCat("batch: bad chunk of ", chunk.length, " tokens at ",
                                               chunk.begin, " with ", chunk.num_logits,

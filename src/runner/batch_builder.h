@@ -47,8 +47,10 @@ class BatchBuilder {
   // have, or needs a block that its table does not hold: a bug of the scheduler's must not reach
   // memory.
   absl::StatusOr<Batch> Build(const StepPlan& plan) { return Build(plan, nullptr); }
-  // INTERNAL, also, for a plan that is not of decodes alone, or larger than the padding.
-  absl::StatusOr<Batch> Build(const StepPlan& plan, const BatchPadding* padding);
+  // INTERNAL, also, for a plan that is not of decodes alone, or larger than the padding. `pending`,
+  // [chunks]: ids, as PendingTokens has them, of tokens that sequences do not have yet.
+  absl::StatusOr<Batch> Build(const StepPlan& plan, const BatchPadding* padding,
+                              absl::Span<const int32_t> pending = {});
 
   // Does `work` while every context of the batch is as long as its block tables have room for:
   // launches that are recorded then serve all batches of this shape.
@@ -60,7 +62,7 @@ class BatchBuilder {
     int32_t* block_table = nullptr;   // [max_sequences, max_blocks], of the step's longest
   };
 
-  absl::Status Check(const StepPlan& plan) const;
+  absl::Status Check(const StepPlan& plan, size_t num_pending) const;
   absl::Status CheckPadding(const StepPlan& plan, const BatchPadding& padding) const;
   void AddRows(int32_t begin, int32_t end, int64_t max_blocks);
   int64_t LongestTable(const StepPlan& plan) const;

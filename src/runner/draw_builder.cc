@@ -16,11 +16,11 @@ int MaxRowEdits(int vocab_size) {
   return vocab_size / static_cast<int>(sizeof(LogitEdit) / sizeof(float));
 }
 
-RowDraw DrawOf(const Sequence& sequence, size_t row) {
-  const SamplingParams& params = sequence.request.sampling;
+RowDraw DrawOf(const ScheduledChunk& chunk, size_t row) {
+  const SamplingParams& params = chunk.sequence->request.sampling;
   RowDraw draw;
   draw.seed = params.seed;
-  draw.position = sequence.num_tokens();
+  draw.position = chunk.begin + chunk.length;
   draw.row = static_cast<int32_t>(row);
   draw.num_top = std::max(0, params.num_logprobs);
   draw.temperature = params.temperature;
@@ -73,7 +73,7 @@ StepDraws DrawBuilder::Build(const StepPlan& plan) {
 
 bool DrawBuilder::Add(const ScheduledChunk& chunk, size_t row) {
   const Sequence& sequence = *chunk.sequence;
-  RowDraw draw = DrawOf(sequence, row);
+  RowDraw draw = DrawOf(chunk, row);
   if (shape_.vocab_size > kMaxDrawCols || draw.num_top > kMaxTopLogprobs ||
       num_rows_ == static_cast<size_t>(shape_.max_sequences)) {
     return false;

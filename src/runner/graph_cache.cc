@@ -6,20 +6,37 @@
 #include <utility>
 
 namespace llm {
+namespace {
 
-std::optional<GraphBucket> GraphCache::BucketOf(const StepPlan& plan) const {
-  std::optional<GraphBucket> bucket = llm::BucketOf(plan, shape_);
-  for (const Entry& entry : entries_) {
-    if (bucket && entry.bucket == *bucket && entry.refused) return std::nullopt;
+constexpr int kMaxDoublings = 10;  // 1,024 steps are some seconds, a recording some milliseconds
+
+// Host memory that is short is a failure as any other: the stream must not go on recording.
+absl::Status OrOutOfMemory(absl::FunctionRef<absl::Status()> call) {
+  try {
+    return call();
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("graph");
   }
-  return bucket;
 }
 
-GraphCache::Entry* GraphCache::Find(const GraphBucket& bucket, bool* is_new) {
+}  // namespace
+
+std::optional<GraphBucket> GraphCache::BucketOf(const StepPlan& plan) {
+  std::optional<GraphBucket> bucket = llm::BucketOf(plan, shape_);
+  Entry* const entry = bucket ? Find(*bucket) : nullptr;
+  if (entry == nullptr || entry->num_steps_without == 0) return bucket;
+  --entry->num_steps_without;
+  entry->last_used = ++num_uses_;
+  return std::nullopt;
+}
+
+GraphCache::Entry* GraphCache::Find(const GraphBucket& bucket) {
   const auto found = std::find_if(entries_.begin(), entries_.end(),
                                   [&](const Entry& entry) { return entry.bucket == bucket; });
-  *is_new = found == entries_.end();
-  if (!*is_new) return &*found;
+  return found == entries_.end() ? nullptr : &*found;
+}
+
+GraphCache::Entry* GraphCache::Add(const GraphBucket& bucket) {
   if (entries_.size() < static_cast<size_t>(MaxGraphs(shape_))) {
     return &entries_.emplace_back(Entry{.bucket = bucket});
   }
@@ -31,34 +48,41 @@ GraphCache::Entry* GraphCache::Find(const GraphBucket& bucket, bool* is_new) {
 }
 
 std::unique_ptr<DeviceGraph> GraphCache::Record(absl::FunctionRef<absl::Status()> launch_largest) {
-  if (!stream_->BeginCapture().ok()) return nullptr;
-  absl::Status status;
-  try {
-    status = launch_largest();
-  } catch (const std::bad_alloc&) {
-    status = absl::ResourceExhaustedError("");  // the stream must not go on recording
+  if (!OrOutOfMemory([&] { return stream_->BeginRecording(); }).ok()) return nullptr;
+  const absl::Status recorded = OrOutOfMemory(launch_largest);
+  std::unique_ptr<DeviceGraph> graph;
+  const absl::Status ended = OrOutOfMemory([&] {
+    absl::StatusOr<std::unique_ptr<DeviceGraph>> made = stream_->EndRecording();
+    if (made.ok()) graph = *std::move(made);
+    return made.status();
+  });
+  if (!recorded.ok() || !ended.ok()) return nullptr;
+  ++counters_.recordings_total;
+  return graph;
+}
+
+bool GraphCache::RunGraph(absl::FunctionRef<absl::Status()> launch_largest, Entry* entry) {
+  if (entry->graph == nullptr) entry->graph = Record(launch_largest);
+  if (entry->graph != nullptr && stream_->Launch(*entry->graph).ok()) {
+    ++counters_.launches_total;
+    entry->num_failures = 0;
+    return true;
   }
-  absl::StatusOr<std::unique_ptr<DeviceGraph>> graph = stream_->EndCapture();
-  if (!status.ok() || !graph.ok()) return nullptr;
-  ++counters_.captures_total;
-  return *std::move(graph);
+  ++counters_.failures_total;
+  entry->graph = nullptr;
+  entry->num_failures = std::min(entry->num_failures + 1, kMaxDoublings);
+  entry->num_steps_without = 1 << entry->num_failures;
+  return false;
 }
 
 absl::Status GraphCache::Run(const GraphBucket& bucket, absl::FunctionRef<absl::Status()> launch,
                              absl::FunctionRef<absl::Status()> launch_largest) {
-  bool is_new = false;
-  Entry* entry = Find(bucket, &is_new);
-  entry->last_used = ++num_runs_;
-  if (is_new || entry->refused) return launch();
-  if (entry->graph == nullptr) entry->graph = Record(launch_largest);
-  if (entry->graph != nullptr && stream_->Launch(*entry->graph).ok()) {
-    ++counters_.launches_total;
-    return absl::OkStatus();
-  }
-  ++counters_.failures_total;
-  entry->graph = nullptr;
-  entry->refused = true;
-  return launch();
+  Entry* entry = Find(bucket);
+  const bool is_new = entry == nullptr;
+  if (is_new) entry = Add(bucket);
+  entry->last_used = ++num_uses_;
+  if (is_new || entry->num_steps_without > 0) return launch();
+  return RunGraph(launch_largest, entry) ? absl::OkStatus() : launch();
 }
 
 }  // namespace llm

@@ -7,8 +7,8 @@ namespace llm {
 
 struct GraphCounters {
   uint64_t launches_total = 0;  // steps of decodes that were launched as one graph
-  uint64_t captures_total = 0;
-  uint64_t failures_total = 0;  // of recording or launching: such a bucket has no graph any more
+  uint64_t recordings_total = 0;
+  uint64_t failures_total = 0;  // of recording or launching
 };
 
 }  // namespace llm

@@ -2,6 +2,7 @@
 #include "src/runner/model_runner.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -44,9 +45,15 @@ absl::Status ModelRunner::Build(const RunnerOptions& options, const RunnerBytes&
       LayOutRunner(model_.config, *model_.kernels, options, stream_.pool->num_threads(),
                    device != nullptr ? &pinned : &arena, &arena);
   results_ = workspace.results;
-  host_results_ = workspace.host_results;
+  std::copy(std::begin(workspace.host_results), std::end(workspace.host_results), host_results_);
   batch_builder_ = std::move(workspace.batch_builder);
+  wanted_builder_ = std::move(workspace.wanted_builder);
   draw_builder_ = std::move(workspace.draw_builder);
+  if (wanted_builder_ != nullptr) {
+    next_ = std::make_unique<NextStep>(options.max_sequences, options.block_size);
+    kept_ids_.resize(static_cast<size_t>(options.max_sequences));
+    kept_values_.resize(static_cast<size_t>(options.max_sequences));
+  }
   edited_logits_ = workspace.edited_logits;
   if (device != nullptr) {
     LLM_ASSIGN_OR_RETURN(device_stream_, device->CreateStream(workspace.uploads));
@@ -105,32 +112,12 @@ absl::Status ModelRunner::CheckCopies(const StepPlan& plan) const {
 
 absl::StatusOr<StepLogits> ModelRunner::Execute(const StepPlan& plan) {
   LLM_RETURN_IF_ERROR(CheckCopies(plan));
-  if (device_stream_ == nullptr) {
-    LLM_ASSIGN_OR_RETURN(const Batch batch, batch_builder_->Build(plan));
-    LLM_RETURN_IF_ERROR(Run(plan, batch, nullptr));
-    return ResultsOf(batch);
-  }
-  const std::optional<GraphBucket> bucket =
-      graphs_ != nullptr ? graphs_->BucketOf(plan) : std::nullopt;
-  LLM_ASSIGN_OR_RETURN(Batch batch,
-                       batch_builder_->Build(plan, bucket ? &bucket->padding : nullptr));
-  const absl::Status status = RunOnDevice(plan, bucket ? &*bucket : nullptr, &batch);
-  if (status.ok()) return ResultsOf(batch);
-  // The next step begins with nothing on its way. A device that cannot even say so is lost.
-  if (!device_stream_->Wait().ok()) device_status_ = status;
-  return status;
-}
-
-absl::Status ModelRunner::RunOnDevice(const StepPlan& plan, const GraphBucket* bucket,
-                                      Batch* batch) {
-  LLM_RETURN_IF_ERROR(device_stream_->Begin());
-  LLM_RETURN_IF_ERROR(Run(plan, *batch, bucket));
-  if (bucket != nullptr) batch->logit_rows = batch->logit_rows.first(plan.chunks.size());
-  draws_ = draw_builder_->Build(plan);  // while the device works
-  LLM_RETURN_IF_ERROR(DrawRows(static_cast<int64_t>(batch->logit_rows.size())));
-  LLM_RETURN_IF_ERROR(FetchResults(plan, *batch, draws_, model_.config, results_, host_results_,
-                                   device_stream_.get()));
-  return device_stream_->Wait();
+  if (device_stream_ != nullptr) return ExecuteOnDevice(plan);
+  LLM_ASSIGN_OR_RETURN(const Batch batch, batch_builder_->Build(plan));
+  LLM_RETURN_IF_ERROR(Run(plan, batch, nullptr));
+  last_.num_rows = batch.logit_rows.size();
+  last_.num_hidden = batch.hidden_rows.size();
+  return ResultsOf(host_results_[0], last_);
 }
 
 absl::Status ModelRunner::Run(const StepPlan& plan, const Batch& batch, const GraphBucket* bucket) {
@@ -147,8 +134,9 @@ absl::Status ModelRunner::Run(const StepPlan& plan, const Batch& batch, const Gr
 
 // A graph looks at no id: what is wrong with one is for the launches to say.
 bool ModelRunner::TokensAreKnown(const Batch& batch) const {
-  return std::all_of(batch.token_ids.begin(), batch.token_ids.end(),
-                     [&](int32_t id) { return id >= 0 && id < model_.config.vocab_size; });
+  return std::all_of(batch.token_ids.begin(), batch.token_ids.end(), [&](int32_t id) {
+    return id < 0 ? IsPending(id, batch.pending) : id < model_.config.vocab_size;
+  });
 }
 
 absl::Status ModelRunner::Forward(const Batch& batch) {
@@ -168,39 +156,20 @@ absl::Status ModelRunner::Measure(int64_t rows) {
                                    stream_);
 }
 
-absl::Status ModelRunner::DrawRows(int64_t rows) {
-  if (draws_.rows.empty()) return absl::OkStatus();
-  const NvtxRange range("sample");
-  return model_.kernels->sample({.logits = results_.logits,
-                                 .rows = rows,
-                                 .cols = model_.config.vocab_size,
-                                 .argmax = results_.measures.argmax,
-                                 .max = results_.measures.max,
-                                 .log_sum_exp = results_.measures.log_sum_exp,
-                                 .draws = draws_.rows,
-                                 .edits = draws_.edits,
-                                 .originals = edited_logits_,
-                                 .drawn = results_.measures.drawn,
-                                 .top = results_.measures.top,
-                                 .max_top = draws_.max_top},
-                                stream_);
-}
-
-StepLogits ModelRunner::ResultsOf(const Batch& batch) const {
-  const size_t rows = batch.logit_rows.size();
+StepLogits ModelRunner::ResultsOf(const StepResults& results, const QueuedStep& step) const {
   const int64_t hidden_size = model_.config.hidden_size;
-  return {.logits = host_results_.logits,
-          .argmax = {host_results_.measures.argmax, rows},
-          .max = {host_results_.measures.max, rows},
-          .log_sum_exp = {host_results_.measures.log_sum_exp, rows},
-          .rows = static_cast<int64_t>(rows),
+  return {.logits = results.logits,
+          .argmax = {results.measures.argmax, step.num_rows},
+          .max = {results.measures.max, step.num_rows},
+          .log_sum_exp = {results.measures.log_sum_exp, step.num_rows},
+          .rows = static_cast<int64_t>(step.num_rows),
           .vocab_size = model_.config.vocab_size,
-          .draw_of_row = draws_.of_row,
-          .drawn = host_results_.measures.drawn,
-          .drawn_top = host_results_.measures.top,
-          .max_drawn_top = draws_.max_top,
-          .hidden = host_results_.hidden + static_cast<int64_t>(rows) * hidden_size,
-          .hidden_rows = static_cast<int64_t>(batch.hidden_rows.size()),
+          .draw_of_row = step.draw_of_row,
+          .drawn = results.measures.drawn,
+          .drawn_top = results.measures.top,
+          .max_drawn_top = step.max_top,
+          .hidden = results.hidden + static_cast<int64_t>(step.num_rows) * hidden_size,
+          .hidden_rows = static_cast<int64_t>(step.num_hidden),
           .hidden_size = hidden_size};
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -13,6 +14,7 @@
 #include "src/runner/batch_builder.h"
 #include "src/runner/draw_builder.h"
 #include "src/runner/graph_cache.h"
+#include "src/runner/next_step.h"
 #include "src/runner/runner.h"
 #include "src/runner/runner_options.h"
 #include "src/runner/step_results.h"
@@ -33,8 +35,12 @@ class ModelRunner : public Runner {
                                                              Allocator* allocator);
 
   // See Runner. INTERNAL for a plan that BatchBuilder refuses or a copy outside the blocks: nothing
-  // was changed then. On a device the call waits once, at its end.
+  // was changed then. On a device the call waits once, at its end, for the step that it was asked
+  // for; behind a plan that looks ahead, the next one is on the stream by then.
   absl::StatusOr<StepLogits> Execute(const StepPlan& plan) override;
+  bool runs_ahead() const override { return next_ != nullptr; }
+  bool is_ahead() const override { return ahead_.has_value(); }
+  AheadCounters ahead() const override { return ahead_counters_; }
 
   size_t block_bytes(int group) const override { return kv_cache_->block_bytes(group); }
   absl::Status ReadBlock(int group, BlockId block, std::byte* out) const override {
@@ -63,14 +69,29 @@ class ModelRunner : public Runner {
   absl::Status CheckCopies(const StepPlan& plan) const;
   // Puts the step's work on the stream: all of it, where it does not run at once.
   absl::Status Run(const StepPlan& plan, const Batch& batch, const GraphBucket* bucket);
-  // Leaves the batch's logit rows those of the plan.
-  absl::Status RunOnDevice(const StepPlan& plan, const GraphBucket* bucket, Batch* batch);
   bool TokensAreKnown(const Batch& batch) const;
   absl::Status Forward(const Batch& batch);
   absl::Status Measure(int64_t rows);
+
+  // device_steps.cc
+  absl::StatusOr<StepLogits> ExecuteOnDevice(const StepPlan& plan);
+  // Makes the step that is on its way the last one, if it is what the plan asks for.
+  bool TakeAhead(const StepPlan& plan);
+  absl::Status QueuePlan(const StepPlan& plan);
+  // Queues the step behind the last one, as far as it can be told. What fails is as if it could
+  // not.
+  void RunAhead(const StepPlan& plan);
+  // Puts the step, with what its results need, on the stream. `pending`: as of BatchBuilder.
+  absl::StatusOr<QueuedStep> Queue(const StepPlan& plan, absl::Span<const int32_t> pending);
+  // Of neither the last step nor the one before it.
+  int NextMark() const { return (queued_mark_ + 1) % DeviceStream::kNumMarks; }
   // The device draws what it can of the rows that were measured.
-  absl::Status DrawRows(int64_t rows);
-  StepLogits ResultsOf(const Batch& batch) const;
+  absl::Status DrawRows(int64_t rows, const StepDraws& draws);
+  static PendingTokens TokensOf(const RowMeasures& measures);
+  // Puts the last step's results in the order of rows_, which are all that are wanted.
+  void KeepRows(const RowMeasures& measures);
+
+  StepLogits ResultsOf(const StepResults& results, const QueuedStep& step) const;
 
   const Model& model_;
   Buffer workspace_;  // of the backend's memory
@@ -80,14 +101,24 @@ class ModelRunner : public Runner {
   Stream stream_;
   std::vector<KvLayerView> kv_views_;  // [num_layers]
   StepResults results_;
-  StepResults host_results_;
+  StepResults host_results_[DeviceStream::kNumMarks];  // of a device's steps in turns
   std::unique_ptr<BatchBuilder> batch_builder_;
   std::unique_ptr<DrawBuilder> draw_builder_;  // a device's
-  StepDraws draws_;                            // of this step
   float* edited_logits_ = nullptr;             // see RunnerWorkspace
   std::unique_ptr<Decoder> decoder_;
   ReservedBytes graph_bytes_;
   std::unique_ptr<GraphCache> graphs_;  // null: none are made
+  // Null: no step begins before it is asked for.
+  std::unique_ptr<BatchBuilder> wanted_builder_;  // of plans that may have begun
+  std::unique_ptr<NextStep> next_;
+  std::optional<QueuedStep> ahead_;  // that next_ tells of
+  Batch queued_batch_;               // of the last step that was queued
+  int queued_mark_ = 0;              // likewise
+  QueuedStep last_;                  // whose results were asked for last
+  std::vector<int32_t> rows_;        // of it, [chunks]
+  std::vector<int32_t> kept_ids_;    // scratch of KeepRows, as the next
+  std::vector<float> kept_values_;
+  AheadCounters ahead_counters_;
   absl::Status device_status_;
   absl::Status library_status_;
 };

@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "kernels/row_draw.h"
+#include "src/runner/ahead_counters.h"
 #include "src/runner/graph_counters.h"
 #include "src/scheduler/step_plan.h"
 
@@ -34,6 +35,10 @@ struct StepLogits {
   const float* hidden = nullptr;  // [hidden_rows, hidden_size], after the final norm
   int64_t hidden_rows = 0;
   int64_t hidden_size = 0;
+  // What the device took for a step that it began before the call, or behind one that was begun for
+  // nothing; kNotMeasured: it cannot say. 0: it began with the call.
+  int64_t device_ns = 0;
+  static constexpr int64_t kNotMeasured = -1;
 };
 
 class Runner {
@@ -43,6 +48,12 @@ class Runner {
   // later step reads has changed, except the contents of slots that the plan itself owns. REQUIRES:
   // plan.num_tokens <= the configured step tokens.
   virtual absl::StatusOr<StepLogits> Execute(const StepPlan& plan) = 0;
+  // Whether plans that look ahead are of use here.
+  virtual bool runs_ahead() const { return false; }
+  // Whether the step behind the last one has begun already, as one of decodes: plans that want
+  // anything else wait until it has ended, for nothing. Only plans that look ahead lead to this.
+  virtual bool is_ahead() const { return false; }
+  virtual AheadCounters ahead() const { return {}; }
   // The contents of a block in all layers of its group: so many bytes, 0: they are not shown.
   virtual size_t block_bytes(int /*group*/) const { return 0; }
   // Between steps. REQUIRES: block_bytes is not 0; to write, that nothing reads the block.

@@ -22,6 +22,7 @@ struct RunnerOptions {
   int max_context = 0;     // tokens of one sequence
   bool float_activations = false;
   bool graphs = true;           // of steps of decodes, on a device
+  bool run_ahead = true;        // of plans that look ahead, on a device
   bool batch_invariant = true;  // off: where the backend has a library with other orders of sums
   std::vector<int> num_blocks;  // [kv_groups]
 };

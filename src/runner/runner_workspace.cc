@@ -20,12 +20,14 @@ size_t RopeBytes(const ModelConfig& config, const BatchShape& shape) {
 }
 
 UploadMemory TakeUploads(const ModelConfig& config, const BatchShape& shape, const DrawShape& draws,
-                         Arena* host, Arena* device) {
+                         bool run_ahead, Arena* host, Arena* device) {
   UploadMemory uploads;
   uploads.bytes =
       BatchBuilder::ArrayBytes(shape) + RopeBytes(config, shape) + DrawBuilder::ArrayBytes(draws);
-  uploads.pinned = host->Take<std::byte>(static_cast<int64_t>(uploads.bytes));
+  const auto stages = static_cast<int64_t>(UploadMemory::kStages * uploads.bytes);
+  uploads.pinned = host->Take<std::byte>(stages);
   uploads.device = device->Take<std::byte>(static_cast<int64_t>(uploads.bytes));
+  if (run_ahead) uploads.staged = device->Take<std::byte>(stages);
   return uploads;
 }
 
@@ -70,17 +72,22 @@ RunnerWorkspace LayOutRunner(const ModelConfig& config, const KernelTable& kerne
   const int64_t num_logits = int64_t{options.max_logit_rows} * config.vocab_size;
   results.logits = device->Take<float>(num_logits);
   if (host == device) {
-    workspace.host_results = results;
+    workspace.host_results[0] = results;
     return workspace;
   }
-  workspace.uploads = TakeUploads(config, shape, draws, host, device);
+  workspace.uploads = TakeUploads(config, shape, draws, options.run_ahead, host, device);
+  if (options.run_ahead) workspace.wanted_builder = std::make_unique<BatchBuilder>(shape, host);
   workspace.library = TakeLibrary(config, kernels, options, device);
   workspace.draw_builder = std::make_unique<DrawBuilder>(draws, host);
   workspace.edited_logits = device->Take<float>(draws.max_edits());
-  workspace.host_results.measures = TakeMeasures(options.max_logit_rows, max_draws, host);
-  workspace.host_results.hidden =
-      host->Take<float>(int64_t{options.max_logit_rows} * config.hidden_size);
-  workspace.host_results.logits = host->Take<float>(num_logits);
+  // Rows of logits and hidden states are read of a step that nothing runs ahead of.
+  float* hidden = host->Take<float>(int64_t{options.max_logit_rows} * config.hidden_size);
+  float* logits = host->Take<float>(num_logits);
+  for (StepResults& one : workspace.host_results) {
+    one = {.measures = TakeMeasures(options.max_logit_rows, max_draws, host),
+           .hidden = hidden,
+           .logits = logits};
+  }
   return workspace;
 }
 

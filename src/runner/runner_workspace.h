@@ -19,11 +19,13 @@ struct RunnerWorkspace {
   std::unique_ptr<BatchBuilder> batch_builder;
   DecoderShape decoder_shape;
   DecoderWorkspace decoder;
-  StepResults results;            // where kernels write them
-  StepResults host_results;       // where the host reads them: the same, or copies out of a device
+  StepResults results;  // where kernels write them
+  // Where the host reads them: the same, or copies out of a device, of its steps in turns.
+  StepResults host_results[DeviceStream::kNumMarks];
   absl::Span<std::byte> library;  // of linear layers; empty: batch_invariant
   // A device's:
   UploadMemory uploads;
+  std::unique_ptr<BatchBuilder> wanted_builder;  // null: no step runs ahead
   std::unique_ptr<DrawBuilder> draw_builder;
   float* edited_logits = nullptr;  // [max_edits], as they were
 };

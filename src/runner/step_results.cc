@@ -30,7 +30,7 @@ size_t MeasureBytes(const RowMeasures& measures, const StepDraws& draws) {
 
 RowMeasures TakeMeasures(int max_logit_rows, int max_draws, Arena* arena) {
   const size_t begin = arena->Mark();
-  RowMeasures measures;
+  RowMeasures measures = {.max_rows = max_logit_rows, .max_draws = max_draws};
   measures.argmax = arena->Take<int32_t>(max_logit_rows);
   measures.max = arena->Take<float>(max_logit_rows);
   measures.log_sum_exp = arena->Take<float>(max_logit_rows);

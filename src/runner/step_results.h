@@ -24,6 +24,8 @@ struct RowMeasures {
   size_t bytes = 0;               // of these three
   TokenLogprob* drawn = nullptr;  // [max_draws]
   TokenLogprob* top = nullptr;    // [max_draws, kMaxTopLogprobs]
+  int32_t max_rows = 0;           // max_logit_rows
+  int32_t max_draws = 0;
 };
 RowMeasures TakeMeasures(int max_logit_rows, int max_draws, Arena* arena);
 

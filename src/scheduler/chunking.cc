@@ -19,6 +19,7 @@ int32_t Remaining(const Sequence& sequence) {
 // Of a step that has no room for all decodes and a tile, prefills get a tile, or half of it where
 // that is less: they get ahead in every step.
 int32_t SchedulerImpl::KeptForPrefills(const Step& step) {
+  if (step.limit.decodes_only) return 0;
   if (running_.size() + kTile <= static_cast<size_t>(step.limit.max_tokens)) return 0;
   const bool any = std::any_of(running_.begin(), running_.end(),
                                [](const Sequence* one) { return Remaining(*one) > 1; });
@@ -119,14 +120,7 @@ void SchedulerImpl::RecordUndo(Sequence* sequence, bool admitted, StepPlan* plan
 void SchedulerImpl::AddChunk(Sequence* sequence, int32_t length, Step* step) {
   LLM_DCHECK(length > 0);
   const int32_t end = sequence->num_computed_tokens + length;
-  for (int g = 0; g < blocks_.num_groups(); ++g) {
-    BlockTable& table = sequence->block_tables[static_cast<size_t>(g)];
-    ReserveTotal(&table, static_cast<size_t>(CeilDiv(end, options_.block_size)));
-    while (static_cast<int64_t>(table.size()) * options_.block_size < end) {
-      table.push_back(blocks_.Allocate(g));
-      LLM_DCHECK(table.back() != kNullBlock);
-    }
-  }
+  CoverTokens(sequence, end);
   ScheduledChunk chunk;
   chunk.sequence = sequence;
   sequence->planned_tokens = sequence->num_tokens();

@@ -158,8 +158,10 @@ FirstTokenForecast SchedulerImpl::Forecast(const ForecastQuery& query) const {
   const double elapsed_ns =
       plan_outstanding_ ? static_cast<double>(std::max<int64_t>(0, query.now_ns - planned_at_ns_))
                         : 0;
+  // The step behind it may have begun too: it is one of decodes.
+  const double begun_ns = looked_ahead_ ? decode_ns : 0;
   const double total_ns =
-      steps * decode_ns + prefill_ns - std::min(elapsed_ns, decode_ns + prefill_ns);
+      begun_ns + steps * decode_ns + prefill_ns - std::min(elapsed_ns, decode_ns + prefill_ns);
   forecast.total_ns = std::max(forecast.alone_ns, Whole(total_ns));
   forecast.waiting_ahead = static_cast<int64_t>(backlog.waiting.size()) + query.requests_ahead;
   return forecast;

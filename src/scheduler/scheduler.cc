@@ -166,6 +166,7 @@ StepPlan SchedulerImpl::Plan(const StepLimit& limit, int64_t now_ns) {
   step.plan.work = windows_.Step(step.plan);
   plan_outstanding_ = !step.plan.chunks.empty();
   planned_at_ns_ = now_ns;
+  looked_ahead_ = step.plan.looks_ahead;
   return std::move(step.plan);
 }
 
@@ -176,11 +177,13 @@ void SchedulerImpl::FillPlan(Step* step) {
   step->plan.undo.reserve(most);
   step->plan.preempted.reserve(running_.size());  // a victim without blocks must be told
   ScheduleDecodes(step);
-  SchedulePrefills(step);
+  const bool decodes_only = step->limit.decodes_only;
+  if (!decodes_only) SchedulePrefills(step);
   blocked_by_room_ = step->preempted;
   // What a victim has just given back belongs to those that needed it; the victim itself would come
   // straight back.
-  if (!step->preempted) AdmitWaiting(step);
+  if (!step->preempted && !decodes_only) AdmitWaiting(step);
+  if (step->limit.look_ahead && MayLookAhead(*step)) LookAhead(step);
   pinned_copies_ = step->plan.block_copies;
 }
 

@@ -70,6 +70,8 @@ struct StepLimit {
   // it. 0: as long as it takes.
   int64_t step_ns = 0;
   const StepCostModel* cost = nullptr;  // null: nothing limits the time
+  bool decodes_only = false;            // prefills and admissions are left for the step after
+  bool look_ahead = false;              // see StepPlan::looks_ahead
 };
 
 // Totals since the start, and current values. Written by the engine thread.
@@ -118,9 +120,9 @@ class Scheduler {
   // where max_tokens is too few), then prefill chunks of running sequences, then admissions; a
   // prefill always gets ahead, whatever the time allows.
   // Allocates the blocks, preempts when they run out.
-  // An empty plan means that nothing can run. With work present, no plan outstanding and no
-  // adoption under way, the plan is never empty. Throws std::bad_alloc with everything as Rollback
-  // leaves it.
+  // An empty plan means that nothing can run. With work present, no plan outstanding, no adoption
+  // under way and a limit that is not decodes_only, the plan is never empty. Throws std::bad_alloc
+  // with everything as Rollback leaves it.
   virtual StepPlan Plan(const StepLimit& limit, int64_t now_ns) = 0;
 
   // The step succeeded: advances num_computed_tokens, publishes full blocks to the prefix cache,

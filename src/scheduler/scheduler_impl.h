@@ -143,6 +143,11 @@ class SchedulerImpl : public Scheduler {
   void RecordUndo(Sequence* sequence, bool admitted, StepPlan* plan) const;
   void AddChunk(Sequence* sequence, int32_t length, Step* step);
 
+  // look_ahead.cc
+  bool MayLookAhead(const Step& step);
+  void LookAhead(Step* step);
+  void CoverTokens(Sequence* sequence, int32_t num_tokens);
+
   // growth.cc
   int32_t ExpectedTokens(const Sequence& sequence, int32_t num_generated) const;
   double VarianceOf(const Sequence& sequence) const;
@@ -193,6 +198,7 @@ class SchedulerImpl : public Scheduler {
   std::vector<Sequence*> prefills_;  // scratch
   bool plan_outstanding_ = false;
   int64_t planned_at_ns_ = 0;     // the last plan
+  bool looked_ahead_ = false;     // likewise
   bool blocked_by_room_ = false;  // the last plan left one waiting for want of blocks
   std::vector<BlockCopy>
       pinned_copies_;  // of the outstanding plan: their sources hold one reference each

@@ -46,6 +46,9 @@ struct StepPlan {
   std::vector<BlockCopy> block_copies;
   int32_t num_tokens = 0;
   StepWork work;
+  // All that runs decodes from here on, nobody who waits could start, and whoever does not end with
+  // this step has blocks for the next one too (StepLimit::look_ahead).
+  bool looks_ahead = false;
 
   // What Rollback needs; others leave it alone.
   struct Undo {

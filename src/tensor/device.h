@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -26,8 +28,9 @@ class DeviceStream {
   virtual ~DeviceStream() = default;
 
   // Begins a step: ops copy the host's arrays of a step to the device once, up to the memory that
-  // the stream was created with.
-  virtual absl::Status Begin() = 0;
+  // the stream was created with. `ahead`: the copies need not wait for the work that is on the
+  // stream; for that, the stream was created with memory to stage them.
+  virtual absl::Status Begin(bool ahead) = 0;
 
   // From now on linear layers may be the vendor's library's, whose order of additions depends on
   // the batch. `memory` is the device's, as long as the backend asks, and outlives the stream.
@@ -35,6 +38,8 @@ class DeviceStream {
   virtual absl::Status UseLibrary(std::byte* /*memory*/, size_t /*bytes*/) {
     return absl::UnavailableError("the device has no library of linear layers");
   }
+  // What that library would not do, or failed at, since the last call, for the log: a line each.
+  virtual std::vector<std::string> TakeNotices() { return {}; }
 
   // Between the device and the host. Pinned host memory is read, or filled, at the latest when Wait
   // returns, other memory before the call does.
@@ -44,13 +49,21 @@ class DeviceStream {
   virtual absl::Status CopyWithin(void* to, const void* from, size_t bytes) = 0;
   virtual absl::Status Clear(void* memory, size_t bytes) = 0;
 
-  // The one call that waits. A failure that repeats itself is the device's end.
+  // Waits for all that is on the stream. A failure that repeats itself is the device's end.
   virtual absl::Status Wait() = 0;
+  // Waits for what was on the stream when Mark was called last with this mark.
+  virtual absl::Status Mark(int /*mark*/) { return absl::OkStatus(); }
+  virtual absl::Status WaitFor(int /*mark*/) { return Wait(); }
+  // What the device took from one to the other, both waited for.
+  virtual absl::StatusOr<int64_t> NsBetween(int /*begin*/, int /*end*/) {
+    return absl::UnimplementedError("no clock");
+  }
+  static constexpr int kNumMarks = 3;
 
-  // Within a step, what is put here between these two is recorded and not done. Where BeginCapture
-  // succeeded, EndCapture is called, whatever fails in between. UNIMPLEMENTED: there are no graphs.
-  virtual absl::Status BeginCapture() { return absl::UnimplementedError("no graphs"); }
-  virtual absl::StatusOr<std::unique_ptr<DeviceGraph>> EndCapture() {
+  // Within a step, ops that are put here between these two are recorded and not done; copies are
+  // refused. Where BeginRecording succeeded, EndRecording is called, whatever fails in between.
+  virtual absl::Status BeginRecording() { return absl::UnimplementedError("no graphs"); }
+  virtual absl::StatusOr<std::unique_ptr<DeviceGraph>> EndRecording() {
     return absl::UnimplementedError("no graphs");
   }
   // Puts what the graph recorded here on this stream. Of the step's arrays that its ops copied to
@@ -61,11 +74,15 @@ class DeviceStream {
   }
 };
 
-// For the arrays of a step, both of `bytes`; they outlive the stream.
+// For the arrays of a step; it outlives the stream.
 struct UploadMemory {
-  std::byte* device = nullptr;
-  std::byte* pinned = nullptr;
+  std::byte* device = nullptr;  // `bytes`
+  std::byte* pinned = nullptr;  // kStages * bytes
+  std::byte* staged = nullptr;  // likewise, the device's; null: no step begins ahead
   size_t bytes = 0;
+
+  // Those of a step are written while those of the step before are still read.
+  static constexpr size_t kStages = 2;
 };
 
 // Thread-safe.

@@ -1,18 +1,12 @@
-// What the emulated streams record instead of running it.
+// Captures of streams, as hosts make them beside us: which of our calls end them.
 #pragma once
 
-#include <functional>
-#include <memory>
 #include <thread>
-#include <vector>
 
+#include "tests/cuda_on_cpu/graph_work.h"
 #include "tests/cuda_on_cpu/shadow/cuda_runtime_api.h"
 
 namespace llm::cuda_on_cpu {
-
-// Pieces of work in the order of their stream. What was captured is never changed again: an
-// executable graph, and its launches that are still to come, share it.
-using GraphWork = std::vector<std::function<void()>>;
 
 // One sequence of cudaStreamBeginCapture to cudaStreamEndCapture.
 struct Capture {
@@ -21,6 +15,9 @@ struct Capture {
   bool invalidated = false;
   GraphWork work;
 };
+
+// Of the calling thread: which captures it minds.
+cudaStreamCaptureMode& thread_capture_mode();
 
 // Whether `call` may not be made by this thread while `capture` goes on: calls that wait, or whose
 // effect no graph would repeat.

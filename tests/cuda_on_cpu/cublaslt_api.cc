@@ -66,6 +66,10 @@ const char* cublasLtGetStatusString(cublasStatus_t status) {
       return "CUBLAS_STATUS_ALLOC_FAILED";
     case CUBLAS_STATUS_EXECUTION_FAILED:
       return "CUBLAS_STATUS_EXECUTION_FAILED";
+    case CUBLAS_STATUS_INVALID_VALUE:
+      return "CUBLAS_STATUS_INVALID_VALUE";
+    case CUBLAS_STATUS_NOT_SUPPORTED:
+      return "CUBLAS_STATUS_NOT_SUPPORTED";
     default:
       return "CUBLAS_STATUS";
   }
@@ -155,6 +159,9 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
   if (requested <= 0) return CUBLAS_STATUS_INVALID_VALUE;
   ++Libraries::Get().num_choices;
   *count = 0;
+  if (const int32_t error = Libraries::Get().choice_error; error != 0) {
+    return static_cast<cublasStatus_t>(error);
+  }
   const Matmul matmul = {*desc, *a, *b, *c, *d};
   const cublasStatus_t status = CheckMatmul(matmul);
   if (status != CUBLAS_STATUS_SUCCESS) return status;
@@ -179,6 +186,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
   LLM_ENTER_LIBRARY_CALL();
   if (handle == nullptr) return CUBLAS_STATUS_NOT_INITIALIZED;
   if (Libraries::Get().refuses_products) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (const int32_t error = Libraries::Get().product_error; error != 0) {
+    return static_cast<cublasStatus_t>(error);
+  }
   Queue* queue = Gpu::Get().Find(stream);
   if (queue == nullptr || algo == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
   const Matmul matmul = {*desc, *a_layout, *b_layout, *c_layout, *d_layout};

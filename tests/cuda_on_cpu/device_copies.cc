@@ -35,7 +35,7 @@ void* DeviceCopies::Copy(const void* host, size_t bytes, bool is_result) {
   operand.memory = *std::move(memory);
   operand.bytes = bytes;
   failure_ = CudaStatus("operand", cudaMemcpyAsync(operand.memory.get(), host, bytes,
-                                                   cudaMemcpyHostToDevice, stream_.stream));
+                                                   cudaMemcpyHostToDevice, stream_.stream.stream));
   return operand.memory.get();
 }
 
@@ -52,14 +52,14 @@ Activations DeviceCopies::InOut(const Activations& a) {
 absl::Status DeviceCopies::Finish(const absl::Status& op) {
   LLM_RETURN_IF_ERROR(failure_);
   LLM_RETURN_IF_ERROR(op);
-  LLM_RETURN_IF_CUDA_ERROR("wait", cudaStreamSynchronize(stream_.stream));
+  LLM_RETURN_IF_CUDA_ERROR("wait", cudaStreamSynchronize(stream_.stream.stream));
   for (const auto& [host, operand] : operands_) {
     if (!operand.is_result) continue;
     LLM_RETURN_IF_CUDA_ERROR(
         "result", cudaMemcpyAsync(const_cast<void*>(host), operand.memory.get(), operand.bytes,
-                                  cudaMemcpyDeviceToHost, stream_.stream));
+                                  cudaMemcpyDeviceToHost, stream_.stream.stream));
   }
-  return CudaStatus("results", cudaStreamSynchronize(stream_.stream));
+  return CudaStatus("results", cudaStreamSynchronize(stream_.stream.stream));
 }
 
 }  // namespace llm

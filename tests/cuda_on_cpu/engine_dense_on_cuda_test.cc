@@ -54,10 +54,12 @@ class EngineDenseOnCudaTest : public EngineOnCudaTest {
     EXPECT_EQ(answers_[id].ids, expected) << answers_[id].message;
     EXPECT_EQ(answers_[id].num_finished, 1);
   }
+  // Without graphs, which are batch_invariant's alone.
   uint64_t PlannedWorkspace(uint32_t batch_invariant) const {
+    llm_engine_options options = Options(batch_invariant);
+    options.graphs = LLM_OFF;
     llm_memory_plan plan;
-    EXPECT_EQ(TryPlan(PathOf("llama_h64-BF16"), ModelOptions(), Options(batch_invariant), &plan),
-              LLM_OK)
+    EXPECT_EQ(TryPlan(PathOf("llama_h64-BF16"), ModelOptions(), options, &plan), LLM_OK)
         << llm_last_error();
     return plan.workspace_bytes;
   }
@@ -69,6 +71,12 @@ TEST_F(EngineDenseOnCudaTest, GeneratesTheGoldenTokensThroughTheLibrary) {
   OpenRounding(Options(LLM_OFF));
   ExpectGoldenTokens();
   EXPECT_GT(library().num_products, 0);
+  // What it does is in no graph, and so is no step: not even tried.
+  EXPECT_EQ(gpu().num_graph_launches(), 0);
+  llm_metrics_snapshot metrics;
+  llm_metrics_snapshot_init(&metrics);
+  ASSERT_EQ(llm_metrics(engine_, &metrics), LLM_OK);
+  EXPECT_EQ(metrics.graph_failures_total, 0u);
 }
 
 TEST_F(EngineDenseOnCudaTest, TheDefaultNeverAsksTheLibrary) {

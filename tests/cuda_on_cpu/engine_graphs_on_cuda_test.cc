@@ -70,16 +70,18 @@ class EngineGraphsOnCudaTest : public EngineOnCudaTest {
 
 TEST_F(EngineGraphsOnCudaTest, RequestsThatComeAndGoGetTheSameTokens) {
   const std::vector<std::vector<int32_t>> expected = Serve(LLM_OFF);
-  gpu().set_captures(false);
+  gpu().set_graphs(false);
   EXPECT_EQ(Serve(LLM_ON), expected);
   EXPECT_EQ(gpu().num_graph_launches(), 0);
-  gpu().set_captures(true);
+  gpu().set_graphs(true);
   EXPECT_EQ(Serve(0), expected);
   EXPECT_GT(gpu().num_graph_launches(), 5);
 }
 
 TEST_F(EngineGraphsOnCudaTest, AGraphIsOneCallInThePlaceOfMany) {
-  Open("llama_h64-F32");
+  llm_engine_options options = EngineOptions();
+  options.run_ahead = LLM_OFF;  // each step's calls are its own
+  Open("llama_h64-F32", options);
   const llm_request_id id = Submit(Ids(0), 6);
   const auto calls_of_a_step = [&] {
     const int64_t before = gpu().num_calls();
@@ -91,7 +93,7 @@ TEST_F(EngineGraphsOnCudaTest, AGraphIsOneCallInThePlaceOfMany) {
   EXPECT_GT(prompt, 60);
   EXPECT_GT(launched, 60);
   EXPECT_GT(recorded, launched - 20);
-  EXPECT_LT(replayed, 20);
+  EXPECT_LT(replayed, 30);
   RunAll();
   Poll();
   EXPECT_EQ(answers_[id].ids, Expected(6));
@@ -118,9 +120,52 @@ TEST_F(EngineGraphsOnCudaTest, GraphsStayWithinThePlan) {
   EXPECT_EQ(memory().allocated_bytes(), 0u);
 }
 
+// Distances grow: after a first failure two steps go without, after a second one four.
+TEST_F(EngineGraphsOnCudaTest, WithoutMemoryForAGraphStepsAreLaunchedUntilThereIsSome) {
+  llm_engine_options options = EngineOptions();
+  options.run_ahead = LLM_OFF;  // a step is one of the device's too
+  Open("llama_h64-F32", options);
+  gpu().set_graphs(false);
+  const llm_request_id id = Submit(Ids(0), 16);
+  Steps(9);  // the prompt, the first of its shape, a failure, two without, a failure, three without
+  EXPECT_EQ(Metrics().graph_failures_total, 2u);
+  EXPECT_EQ(Metrics().graph_steps_total, 0u);
+  gpu().set_graphs(true);
+  Steps(1);
+  EXPECT_EQ(Metrics().graph_steps_total, 0u);
+  Steps(3);
+  EXPECT_EQ(Metrics().graph_steps_total, 3u);
+  RunAll();
+  Poll();
+  EXPECT_EQ(Metrics().graph_failures_total, 2u);
+  EXPECT_EQ(Metrics().failed_steps_total, 0u);
+  EXPECT_EQ(answers_[id].status, LLM_OK) << answers_[id].message;
+  EXPECT_EQ(answers_[id].ids, Expected(16));
+}
+
+// As frameworks do that live in the same process; it is of our own thread here, and of all.
+TEST_F(EngineGraphsOnCudaTest, AHostThatCapturesItsOwnStreamsIsNotDisturbed) {
+  const StreamOwner stream = std::move(CreateStream()).value();
+  ASSERT_EQ(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeGlobal), cudaSuccess);
+  Open("llama_h64-F32");
+  const llm_request_id id = Submit(Ids(0), 5);
+  RunAll();
+  Poll();
+  EXPECT_EQ(answers_[id].ids, Expected(5)) << answers_[id].message;
+  EXPECT_EQ(Metrics().graph_steps_total, 3u);
+  EXPECT_EQ(Metrics().graph_failures_total, 0u);
+  CloseEngine();
+  CloseModel();
+  cudaGraph_t graph = nullptr;
+  EXPECT_EQ(cudaStreamEndCapture(stream.get(), &graph), cudaSuccess);
+  const GraphOwner owner(graph);
+  EXPECT_EQ(gpu().num_captures(), 1);
+  EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+}
+
 TEST_F(EngineGraphsOnCudaTest, AGraphThatCannotBeMadeFailsNoStep) {
-  for (const char* call : {"cudaStreamBeginCapture", "cudaStreamEndCapture", "cudaGraphInstantiate",
-                           "cudaGraphLaunch", "cudaGraphDestroy"}) {
+  for (const char* call : {"cudaGraphCreate", "LoadKernel", "cudaGraphAddKernelNode",
+                           "cudaGraphInstantiate", "cudaGraphLaunch", "cudaGraphDestroy"}) {
     SCOPED_TRACE(call);
     Open("llama_h64-F32");
     gpu().FailNext(call, cudaErrorMemoryAllocation);

@@ -36,8 +36,10 @@ void Gpu::Reset(uint64_t seed) {
   num_steps_left_ = 0;
   current_device() = 0;
   DeviceMemory::Get().ClosePeers();
-  num_calls_ = num_launches_ = num_graph_launches_ = 0;
-  captures_ = true;
+  num_calls_ = num_launches_ = num_graph_launches_ = num_captures_ = 0;
+  graphs_ = true;
+  thread_capture_mode() = cudaStreamCaptureModeGlobal;
+  calls_.clear();
   failing_call_ = breaking_call_ = -1;
   failed_call_.clear();
   failing_name_.clear();
@@ -60,6 +62,7 @@ void Gpu::FailNext(const std::string& call, cudaError_t error) {
 }
 
 cudaError_t Gpu::Enter(const char* call) {
+  ++calls_[call];
   if (num_calls_ == breaking_call_) fault_ = "broken by the test";
   if (num_calls_++ == failing_call_ || call == failing_name_) {
     failing_name_.clear();
@@ -133,7 +136,7 @@ size_t Gpu::num_streams() const {
 cudaError_t Gpu::Submit(Queue* queue, std::function<void()> work) {
   if (queue->capture != nullptr) {
     if (queue->capture->invalidated) return cudaErrorStreamCaptureInvalidated;
-    queue->capture->work.push_back(std::move(work));
+    Append(std::move(work), &queue->capture->work);
     return cudaSuccess;
   }
   queue->work.push_back(std::move(work));
@@ -158,9 +161,12 @@ cudaError_t Gpu::CheckShape(const void* kernel, const GridShape& shape) const {
       uint64_t{block.x} * block.y * block.z > kMaxBlockThreads) {
     return cudaErrorInvalidConfiguration;
   }
+  return shape.shared_bytes > shared_limit(kernel) ? cudaErrorInvalidValue : cudaSuccess;
+}
+
+size_t Gpu::shared_limit(const void* kernel) const {
   const auto limit = shared_limits_.find(kernel);
-  const size_t allowed = limit == shared_limits_.end() ? kDefaultSharedBytes : limit->second;
-  return shape.shared_bytes > allowed ? cudaErrorInvalidValue : cudaSuccess;
+  return limit == shared_limits_.end() ? kDefaultSharedBytes : limit->second;
 }
 
 }  // namespace llm::cuda_on_cpu

@@ -15,6 +15,7 @@
 #include "tests/cuda_on_cpu/block.h"
 #include "tests/cuda_on_cpu/captures.h"
 #include "tests/cuda_on_cpu/device_memory.h"
+#include "tests/cuda_on_cpu/launch.h"
 #include "tests/cuda_on_cpu/shadow/cuda_runtime_api.h"
 #include "tests/cuda_on_cpu/work_fiber.h"
 
@@ -34,6 +35,12 @@ struct Queue {
   std::shared_ptr<Capture> capture;  // null: the stream's work is to run
 };
 
+// A kernel whose image the runtime has looked at.
+struct LoadedKernel {
+  std::string name;
+  Kernel kernel;
+};
+
 class Gpu {
  public:
   static Gpu& Get();
@@ -49,10 +56,13 @@ class Gpu {
   void BreakCall(int64_t number) { breaking_call_ = num_calls_ + number; }
   const std::string& failed_call() const { return failed_call_; }  // of the two; empty: none yet
   int64_t num_calls() const { return num_calls_; }
+  // By the function's name, as FailNext takes it.
+  const std::map<std::string, int64_t>& calls() const { return calls_; }
   int64_t num_launches() const { return num_launches_; }
   int64_t num_graph_launches() const { return num_graph_launches_; }
-  // false: no stream can be captured, as on a device that knows no graphs.
-  void set_captures(bool captures) { captures_ = captures; }
+  int64_t num_captures() const { return num_captures_; }
+  // false: there is no memory for an executable graph.
+  void set_graphs(bool graphs) { graphs_ = graphs; }
   uint64_t bytes_to_host() const { return bytes_to_host_; }  // that copies were asked to bring
   // Of the first kernel that broke a rule: every later call fails until Reset.
   const std::string& fault() const { return fault_; }
@@ -85,10 +95,14 @@ class Gpu {
   void Break(std::string fault);  // as a kernel does that breaks a rule
   cudaError_t CheckShape(const void* kernel, const GridShape& shape) const;
   void set_shared_limit(const void* kernel, size_t bytes) { shared_limits_[kernel] = bytes; }
+  size_t shared_limit(const void* kernel) const;
   int num_devices() const { return num_devices_; }
   bool peers() const { return peers_; }
   void CountGraphLaunch() { ++num_graph_launches_; }
-  bool captures() const { return captures_; }
+  void CountCapture() { ++num_captures_; }
+  bool graphs() const { return graphs_; }
+  uint32_t Random() { return static_cast<uint32_t>(random_()); }
+  std::map<const void*, LoadedKernel>& kernels() { return kernels_; }
   const std::pair<int, int>& capability() const { return capability_; }
   void CountToHost(size_t bytes) { bytes_to_host_ += bytes; }
   size_t num_streams() const;  // but the default ones
@@ -104,9 +118,11 @@ class Gpu {
   std::recursive_mutex mutex_;
   uint64_t seed_ = 1;
   int64_t num_calls_ = 0;
+  std::map<std::string, int64_t> calls_;
   int64_t num_launches_ = 0;
   int64_t num_graph_launches_ = 0;
-  bool captures_ = true;
+  int64_t num_captures_ = 0;
+  bool graphs_ = true;
   uint64_t bytes_to_host_ = 0;
   int64_t failing_call_ = -1;
   int64_t breaking_call_ = -1;
@@ -125,6 +141,7 @@ class Gpu {
   std::map<uint64_t, Queue> queues_;  // the default stream of a device has its number
   std::pair<int, int> capability_ = {8, 0};
   std::map<const void*, size_t> shared_limits_;  // kernel -> bytes that it may ask for
+  std::map<const void*, LoadedKernel> kernels_;  // by address
 };
 
 }  // namespace llm::cuda_on_cpu

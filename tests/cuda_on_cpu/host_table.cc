@@ -53,6 +53,8 @@ absl::Status Embed(const EmbedParams& params, const Stream& /*stream*/) {
   EmbedParams p = params;
   LLM_ASSIGN_OR_RETURN(p.table, Weight(params.table, &copies));
   p.out = copies.InOut(params.out, params.token_ids.size() * Size(params.table.cols));
+  p.pending.argmax = copies.In(params.pending.argmax, Size(params.pending.num_rows));
+  p.pending.drawn = copies.In(params.pending.drawn, Size(params.pending.num_draws));
   return copies.Finish(cuda::Embed(p, copies.stream()));
 }
 

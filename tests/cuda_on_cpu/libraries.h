@@ -16,12 +16,15 @@ class Libraries {
   void Reset() { *this = Libraries(); }
 
   std::string name = "libcublasLt.so.13";  // of the one that is here
-  std::set<std::string> missing_symbols;
+  std::set<std::string> missing_symbols;   // of that one
+  std::string other_name;                  // of a second one, which lacks nothing; empty: none
   enum class Order { kAscending, kHalves };
   Order order = Order::kAscending;  // of additions, which is the library's secret
   bool suits_driver = true;
   bool finds_algorithms = true;
   bool refuses_products = false;  // which it found algorithms for
+  int32_t choice_error = 0;       // a cublasStatus_t: what the choice of an algorithm answers
+  int32_t product_error = 0;      // likewise, and then nothing is put on the stream
   int64_t num_choices = 0;        // calls that chose an algorithm
   int64_t num_products = 0;       // that were put on a stream
 };

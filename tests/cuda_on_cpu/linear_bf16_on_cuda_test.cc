@@ -82,13 +82,22 @@ TEST_F(LinearBF16OnCudaTest, EqualsDoubleSumsAtEveryEdge) {
   std::mt19937 random(61);
   for (const auto order : {cuda_on_cpu::MmaOrder::kAscending, cuda_on_cpu::MmaOrder::kPairs}) {
     cuda_on_cpu::set_mma_order(order);
-    // Tiles have 64 outputs, 16 or 64 rows, 32 columns in three stages.
-    for (const auto& [rows, outputs, cols] : {std::tuple{1, 64, 8},
-                                              {1, 65, 576},
+    // Tiles of 16, 32 or 64 outputs and up to 32 rows, as fill the device's four multiprocessors,
+    // and 128 columns in up to six stages; then tiles of 64 x 64, 128 x 64 and 256 x 128, and 32
+    // columns in four.
+    for (const auto& [rows, outputs, cols] : {std::tuple{1, 32, 8},
+                                              {1, 65, 1544},
                                               {8, 63, 96},
+                                              {3, 130, 136},
+                                              {7, 257, 648},
                                               {16, 16, 40},
-                                              {17, 130, 64},
-                                              {65, 70, 328}}) {
+                                              {17, 150, 264},
+                                              {31, 290, 520},
+                                              {65, 70, 328},
+                                              {33, 64, 32},
+                                              {70, 260, 136},
+                                              {130, 600, 72},
+                                              {1030, 20, 40}}) {
       SCOPED_TRACE(testing::Message()
                    << rows << " rows, " << outputs << " outputs, " << cols << " columns");
       const Problem problem(rows, outputs, cols, &random);
@@ -99,15 +108,44 @@ TEST_F(LinearBF16OnCudaTest, EqualsDoubleSumsAtEveryEdge) {
 
 TEST_F(LinearBF16OnCudaTest, ARowHasTheSameBitsInEveryBatch) {
   std::mt19937 random(67);
-  const Problem problem(70, 80, 264, &random);
-  const std::vector<float> whole = problem.Run(0, 70);
-  for (const int64_t count : {1, 2, 15, 16, 17, 64}) {
-    const int64_t begin = 70 - count;
+  constexpr int64_t kRows = 140;  // the largest tile; 70 rows: the middle one
+  const Problem problem(kRows, 300, 264, &random);
+  const std::vector<float> whole = problem.Run(0, kRows);
+  for (const int64_t count : {1, 2, 8, 9, 16, 17, 32, 33, 64, 70}) {
+    const int64_t begin = kRows - count;
     const std::vector<float> part = problem.Run(begin, count);
     for (size_t i = 0; i < part.size(); ++i) {
-      const auto expected = whole[static_cast<size_t>(begin * 83) + i];
+      const auto expected = whole[static_cast<size_t>(begin * 303) + i];
       ASSERT_EQ(std::bit_cast<uint32_t>(part[i]), std::bit_cast<uint32_t>(expected))
           << count << " rows, element " << i;
+    }
+  }
+}
+
+// More than one launch takes.
+TEST_F(LinearBF16OnCudaTest, OutputsOfOneCallHaveTheBitsOfSeparateCalls) {
+  std::mt19937 random(71);
+  constexpr int64_t kOutputs[] = {70, 16, 129, 33, 64};
+  for (const int64_t rows : {3, 40}) {
+    std::vector<Problem> problems;
+    for (const int64_t outputs : kOutputs) problems.emplace_back(rows, outputs, 136, &random);
+    std::vector<std::vector<float>> results;
+    std::vector<LinearOutput> outputs;
+    for (Problem& problem : problems) {
+      problem.activations.values = problems[0].activations.values;
+      const int64_t stride = problem.weight.rows + 3;
+      results.emplace_back(static_cast<size_t>(rows * stride), kUntouched);
+      outputs.push_back(
+          {problem.packed->weight, problem.bias.data(), results.back().data(), stride});
+    }
+    const absl::Status status =
+        CudaOnCpuKernels().linear({.activations = problems[0].activations.Values(0, rows),
+                                   .outputs = outputs,
+                                   .round_to_bf16 = true},
+                                  {});
+    ASSERT_TRUE(status.ok()) << status;
+    for (size_t i = 0; i < problems.size(); ++i) {
+      EXPECT_EQ(results[i], problems[i].Run(0, rows)) << rows << " rows, output " << i;
     }
   }
 }

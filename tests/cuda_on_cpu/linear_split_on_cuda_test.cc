@@ -1,5 +1,6 @@
-// f32 activations as three bf16 on tensor cores give what f32 gives, in both orders of the
-// additions inside of an mma.
+// f32 activations as two f16 or three bf16 on tensor cores give what f32 gives, in both orders of
+// the additions inside of an mma, and the same bits in every batch.
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -37,22 +38,77 @@ void ExpectNearDoubleSums(const RandomActivations& a, const RandomWeight& weight
   }
 }
 
+std::vector<float> RunLinear(const Packed& packed, const RandomActivations& a, int64_t begin,
+                             int64_t count) {
+  std::vector<float> out(static_cast<size_t>(count * packed.weight.rows));
+  const LinearOutput output = {packed.weight, nullptr, out.data(), packed.weight.rows};
+  const absl::Status status = CudaOnCpuKernels().linear(
+      {.activations = a.Values(begin, count), .outputs = absl::MakeConstSpan(&output, 1)}, {});
+  EXPECT_TRUE(status.ok()) << status;
+  return out;
+}
+
+// Every bit of a mantissa counts, and sizes far apart.
+RandomActivations MakeActivations(int64_t rows, int64_t cols, std::mt19937* random) {
+  RandomActivations a(rows, cols, random);
+  for (size_t i = 0; i < a.values.size(); i += 7) a.values[i] *= 0x1p-20f;
+  return a;
+}
+
 TEST_P(LinearSplitOnCudaTest, GivesWhatF32Gives) {
   std::mt19937 random(79);
   for (const auto order : {cuda_on_cpu::MmaOrder::kAscending, cuda_on_cpu::MmaOrder::kPairs}) {
     cuda_on_cpu::set_mma_order(order);
-    for (const auto& [rows, outputs] : {std::pair{1, 65}, {8, 16}, {17, 19}}) {
-      const RandomWeight weight = MakeRandomWeight(GetParam(), outputs, 768, &random);
+    // Few rows; tiles of 64 x 32, 128 x 64 and, where weights are floats, 256 x 64, as they fill
+    // the device's four multiprocessors.
+    for (const auto& [rows, outputs, cols] :
+         {std::tuple{1, 65, 1792}, {8, 16, 768}, {17, 19, 768}, {40, 400, 256}, {70, 530, 256}}) {
+      SCOPED_TRACE(testing::Message() << rows << " rows, " << outputs << " outputs");
+      const RandomWeight weight = MakeRandomWeight(GetParam(), outputs, cols, &random);
       const auto packed = Pack(CudaOnCpuKernels(), weight);
-      RandomActivations a(rows, 768, &random);
-      // Every bit of a mantissa counts, and sizes far apart.
-      for (size_t i = 0; i < a.values.size(); i += 7) a.values[i] *= 0x1p-20f;
-      std::vector<float> out(static_cast<size_t>(rows * outputs));
-      const LinearOutput output = {packed->weight, nullptr, out.data(), outputs};
-      const absl::Status status = CudaOnCpuKernels().linear(
-          {.activations = a.Values(0, rows), .outputs = absl::MakeConstSpan(&output, 1)}, {});
-      ASSERT_TRUE(status.ok()) << status;
-      ExpectNearDoubleSums(a, weight, out);
+      const RandomActivations a = MakeActivations(rows, cols, &random);
+      ExpectNearDoubleSums(a, weight, RunLinear(*packed, a, 0, rows));
+    }
+  }
+}
+
+TEST_P(LinearSplitOnCudaTest, ARowHasTheSameBitsInEveryBatch) {
+  std::mt19937 random(83);
+  constexpr int64_t kRows = 70, kOutputs = 400, kCols = 512;
+  const auto packed =
+      Pack(CudaOnCpuKernels(), MakeRandomWeight(GetParam(), kOutputs, kCols, &random));
+  const RandomActivations a = MakeActivations(kRows, kCols, &random);
+  const std::vector<float> whole = RunLinear(*packed, a, 0, kRows);
+  for (const int64_t count : {1, 7, 8, 9, 32, 40}) {
+    const int64_t begin = kRows - count;
+    const std::vector<float> part = RunLinear(*packed, a, begin, count);
+    for (size_t i = 0; i < part.size(); ++i) {
+      const float expected = whole[static_cast<size_t>(begin * kOutputs) + i];
+      ASSERT_EQ(std::bit_cast<uint32_t>(part[i]), std::bit_cast<uint32_t>(expected))
+          << count << " rows, element " << i;
+    }
+  }
+}
+
+TEST_P(LinearSplitOnCudaTest, OutputsOfOneCallHaveTheBitsOfSeparateCalls) {
+  std::mt19937 random(89);
+  constexpr int64_t kCols = 256;
+  for (const int64_t rows : {3, 40}) {
+    const RandomActivations a = MakeActivations(rows, kCols, &random);
+    std::vector<std::unique_ptr<Packed>> weights;
+    std::vector<std::vector<float>> results;
+    std::vector<LinearOutput> outputs;
+    for (const int64_t count : {70, 16, 129}) {
+      weights.push_back(
+          Pack(CudaOnCpuKernels(), MakeRandomWeight(GetParam(), count, kCols, &random)));
+      results.emplace_back(static_cast<size_t>(rows * count));
+      outputs.push_back({weights.back()->weight, nullptr, results.back().data(), count});
+    }
+    const absl::Status status =
+        CudaOnCpuKernels().linear({.activations = a.Values(0, rows), .outputs = outputs}, {});
+    ASSERT_TRUE(status.ok()) << status;
+    for (size_t i = 0; i < weights.size(); ++i) {
+      EXPECT_EQ(results[i], RunLinear(*weights[i], a, 0, rows)) << rows << " rows, output " << i;
     }
   }
 }

@@ -107,45 +107,45 @@ __global__ void write_and_read_back_kernel(const RuleArgs args) {
 __global__ void empty_kernel(const RuleArgs /*args*/) {}
 
 cudaError_t LaunchOne(void (*kernel)(RuleArgs), const RuleArgs& args, int threads, size_t floats,
-                      cudaStream_t stream) {
+                      LaunchStream stream) {
   return Launch(kernel, {dim3(1), dim3(static_cast<unsigned>(threads)), floats * sizeof(float)},
                 stream, args);
 }
 
 }  // namespace
 
-cudaError_t LaunchTreeSum(const RuleArgs& args, int num_blocks, cudaStream_t stream) {
+cudaError_t LaunchTreeSum(const RuleArgs& args, int num_blocks, LaunchStream stream) {
   return Launch(tree_sum_kernel<true>,
                 {dim3(static_cast<unsigned>(num_blocks)), dim3(kThreads), kThreads * sizeof(float)},
                 stream, args);
 }
-cudaError_t LaunchTreeSumWithoutBarrier(const RuleArgs& args, int num_blocks, cudaStream_t stream) {
+cudaError_t LaunchTreeSumWithoutBarrier(const RuleArgs& args, int num_blocks, LaunchStream stream) {
   return Launch(tree_sum_kernel<false>,
                 {dim3(static_cast<unsigned>(num_blocks)), dim3(kThreads), kThreads * sizeof(float)},
                 stream, args);
 }
-cudaError_t LaunchReverse(const RuleArgs& args, bool sync, cudaStream_t stream) {
+cudaError_t LaunchReverse(const RuleArgs& args, bool sync, LaunchStream stream) {
   return LaunchOne(sync ? reverse_kernel<true> : reverse_kernel<false>, args, 32, 32, stream);
 }
-cudaError_t LaunchReadUnwritten(const RuleArgs& args, cudaStream_t stream) {
+cudaError_t LaunchReadUnwritten(const RuleArgs& args, LaunchStream stream) {
   return LaunchOne(read_unwritten_kernel, args, 32, 32, stream);
 }
-cudaError_t LaunchOneTooMany(const RuleArgs& args, cudaStream_t stream) {
+cudaError_t LaunchOneTooMany(const RuleArgs& args, LaunchStream stream) {
   return LaunchOne(one_too_many_kernel, args, kThreads, 0, stream);
 }
-cudaError_t LaunchReadSharedBeyondEnd(const RuleArgs& args, cudaStream_t stream) {
+cudaError_t LaunchReadSharedBeyondEnd(const RuleArgs& args, LaunchStream stream) {
   return LaunchOne(read_shared_beyond_end_kernel, args, 32, 32, stream);
 }
-cudaError_t LaunchShuffleOfHalf(const RuleArgs& args, cudaStream_t stream) {
+cudaError_t LaunchShuffleOfHalf(const RuleArgs& args, LaunchStream stream) {
   return LaunchOne(shuffle_of_half_kernel, args, 32, 0, stream);
 }
-cudaError_t LaunchBarrierOfHalf(const RuleArgs& args, cudaStream_t stream) {
+cudaError_t LaunchBarrierOfHalf(const RuleArgs& args, LaunchStream stream) {
   return LaunchOne(barrier_of_half_kernel, args, 32, 0, stream);
 }
-cudaError_t LaunchMisaligned(const RuleArgs& args, cudaStream_t stream) {
+cudaError_t LaunchMisaligned(const RuleArgs& args, LaunchStream stream) {
   return LaunchOne(misaligned_kernel, args, 1, 0, stream);
 }
-cudaError_t LaunchAsyncCopy(const RuleArgs& args, AsyncFault fault, cudaStream_t stream) {
+cudaError_t LaunchAsyncCopy(const RuleArgs& args, AsyncFault fault, LaunchStream stream) {
   switch (fault) {
     case AsyncFault::kNone:
       return LaunchOne(async_copy_kernel<AsyncFault::kNone>, args, kThreads, 4 * kThreads, stream);
@@ -161,19 +161,19 @@ cudaError_t LaunchAsyncCopy(const RuleArgs& args, AsyncFault fault, cudaStream_t
   }
   return cudaErrorInvalidValue;
 }
-cudaError_t LaunchShuffles(const RuleArgs& args, cudaStream_t stream) {
+cudaError_t LaunchShuffles(const RuleArgs& args, LaunchStream stream) {
   return LaunchOne(shuffles_kernel, args, 32, 0, stream);
 }
-cudaError_t LaunchCount(const RuleArgs& args, cudaStream_t stream) {
+cudaError_t LaunchCount(const RuleArgs& args, LaunchStream stream) {
   return Launch(count_kernel, {dim3(3), dim3(96)}, stream, args);
 }
-cudaError_t LaunchIndices(const RuleArgs& args, cudaStream_t stream) {
+cudaError_t LaunchIndices(const RuleArgs& args, LaunchStream stream) {
   return Launch(indices_kernel, {dim3(2, 2), dim3(3, 2, 2)}, stream, args);
 }
-cudaError_t LaunchWriteAndReadBack(const RuleArgs& args, cudaStream_t stream) {
+cudaError_t LaunchWriteAndReadBack(const RuleArgs& args, LaunchStream stream) {
   return LaunchOne(write_and_read_back_kernel, args, 64, 0, stream);
 }
-cudaError_t LaunchEmpty(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream) {
+cudaError_t LaunchEmpty(dim3 grid, dim3 block, size_t shared_bytes, LaunchStream stream) {
   return Launch(empty_kernel, {grid, block, shared_bytes}, stream, RuleArgs{});
 }
 

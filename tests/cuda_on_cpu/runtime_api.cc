@@ -180,20 +180,25 @@ std::string KernelName(const std::type_info& type) {
   return name;
 }
 
-cudaError_t SubmitGrid(const GridShape& shape, cudaStream_t stream, const KernelCall& call) {
+std::function<void()> MakeGridWork(const GridShape& shape, const Kernel& kernel, const void* args) {
+  const size_t words = kernel.args_bytes / sizeof(std::max_align_t) + 1;
+  auto copy = std::make_shared<std::vector<std::max_align_t>>(words);
+  std::memcpy(copy->data(), args, kernel.args_bytes);
+  return [shape, kernel, copy] {
+    Gpu::Get().Run(shape, [kernel, copy] { kernel.call(kernel.address, copy->data()); });
+  };
+}
+
+cudaError_t SubmitGrid(const GridShape& shape, cudaStream_t stream, const Kernel& kernel,
+                       const void* args) {
   LLM_ENTER_CALL();
   Gpu& gpu = Gpu::Get();
   Queue* queue = gpu.Find(stream);
   if (queue == nullptr) return gpu.Remember(cudaErrorInvalidResourceHandle);
   if (queue->device != Gpu::current_device()) return gpu.Remember(cudaErrorInvalidResourceHandle);
-  const cudaError_t error = gpu.CheckShape(call.kernel, shape);
+  const cudaError_t error = gpu.CheckShape(kernel.address, shape);
   if (error != cudaSuccess) return gpu.Remember(error);
-  const size_t words = call.args_bytes / sizeof(std::max_align_t) + 1;
-  auto args = std::make_shared<std::vector<std::max_align_t>>(words);
-  std::memcpy(args->data(), call.args, call.args_bytes);
-  return gpu.Remember(gpu.Submit(queue, [shape, call, args] {
-    Gpu::Get().Run(shape, [call, args] { call.call(call.kernel, args->data()); });
-  }));
+  return gpu.Remember(gpu.Submit(queue, MakeGridWork(shape, kernel, args)));
 }
 
 }  // namespace llm::cuda_on_cpu

@@ -13,6 +13,9 @@ struct Choice {
   std::vector<llm_logprob> logprobs;
 };
 
+// All calls of a run would take minutes; prime, so that a layer's launches take turns.
+constexpr int64_t kFailedCallStride = 17;
+
 class SamplingOnCudaTest : public EngineOnCudaTest {
  protected:
   using Choices = std::map<std::pair<size_t, uint32_t>, Choice>;  // by request and choice
@@ -53,17 +56,22 @@ class SamplingOnCudaTest : public EngineOnCudaTest {
       llm_request_init(&request);
       request.prompt_ids = ids.data();
       request.num_prompt_ids = ids.size();
-      request.max_new_tokens = 6;
+      request.max_new_tokens = num_tokens_;
       request.ignore_eos = LLM_ON;
       Ask(i, &request);
       llm_request_id id = 0;
       EXPECT_EQ(llm_submit(engine_, &request, &id), LLM_OK) << llm_last_error();
       requests[id] = i;
     }
+    calls_ = gpu().calls();
     const int64_t before = gpu().num_calls();
     if (failing_call_ >= 0) gpu().FailCall(failing_call_, cudaErrorUnknown);
+    if (!failing_function_.empty()) gpu().FailNext(failing_function_, cudaErrorUnknown);
     RunAll();
     num_calls_ = gpu().num_calls() - before;
+    for (const auto& [function, count] : gpu().calls()) {
+      if (calls_[function] == count) calls_.erase(function);
+    }
     Choices choices;
     std::vector<llm_event> events(64);
     size_t count = 1;
@@ -86,8 +94,12 @@ class SamplingOnCudaTest : public EngineOnCudaTest {
   }
 
   nlohmann::json prompts_;
-  int64_t failing_call_ = -1;  // of those of the steps
+  // Of those of the steps:
+  int64_t failing_call_ = -1;
+  std::string failing_function_;  // its first
   int64_t num_calls_ = 0;
+  std::map<std::string, int64_t> calls_;  // the functions that were called
+  uint32_t num_tokens_ = 6;
 };
 
 // The two have logits that differ by roundings, so that tokens could differ once in a million.
@@ -110,17 +122,30 @@ TEST_F(SamplingOnCudaTest, SeedsChoicesAndLogprobsAreThoseOfTheCpu) {
   EXPECT_EQ(answers.size(), 8u) << "each has a seed of its own";
 }
 
+// Of a prompt's step, plain ones and those of a graph: recorded, then launched.
 TEST_F(SamplingOnCudaTest, OneCallThatFailsChangesNoAnswer) {
-  const Choices expected = Generate(LLM_DEVICE_CUDA, 4);
+  num_tokens_ = 4;
+  const Choices expected = Generate(LLM_DEVICE_CUDA, 2);
   const int64_t calls = num_calls_;
   ASSERT_GT(calls, 100);
-  for (failing_call_ = calls / 2; failing_call_ < calls; failing_call_ += calls / 4) {
-    const Choices choices = Generate(LLM_DEVICE_CUDA, 4);
-    EXPECT_FALSE(gpu().failed_call().empty());
+  const auto expect_the_same = [&] {
+    const Choices choices = Generate(LLM_DEVICE_CUDA, 2);
     for (const auto& [key, choice] : expected) {
       EXPECT_EQ(choices.at(key).ids, choice.ids)
           << gpu().failed_call() << " at call " << failing_call_;
     }
+  };
+  const std::map<std::string, int64_t> functions = calls_;
+  ASSERT_GT(functions.size(), 8u);
+  for (const auto& [function, count] : functions) {
+    failing_function_ = function;
+    expect_the_same();
+    EXPECT_EQ(gpu().failed_call(), function);
+  }
+  failing_function_.clear();
+  for (failing_call_ = 0; failing_call_ < calls; failing_call_ += kFailedCallStride) {
+    expect_the_same();
+    EXPECT_FALSE(gpu().failed_call().empty());
   }
 }
 

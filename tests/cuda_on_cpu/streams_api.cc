@@ -1,21 +1,18 @@
 // Streams and events of the emulated runtime.
 #include <cstdint>
-#include <memory>
 
 #include "tests/cuda_on_cpu/enter_call.h"
 #include "tests/cuda_on_cpu/gpu.h"
 
-using llm::cuda_on_cpu::Capture;
 using llm::cuda_on_cpu::Gpu;
 using llm::cuda_on_cpu::Queue;
 
 // A place in a stream's work: done when the stream has come so far. Never recorded means done.
 struct CUevent_st {
   int device = 0;  // that it was created for
+  bool is_timed = false;
   uint64_t stream_id = 0;
   uint64_t ticket = 0;
-  std::weak_ptr<Capture> capture;  // that it was recorded in last
-  bool captured = false;           // also when that has ended
 };
 
 namespace {
@@ -23,13 +20,6 @@ namespace {
 cudaError_t AfterRunning() {
   Gpu& gpu = Gpu::Get();
   return gpu.fault().empty() ? cudaSuccess : gpu.Remember(cudaErrorIllegalAddress);
-}
-
-// A captured event is a place in no stream's work: who asks for it ends the capture.
-cudaError_t RefuseCaptured(const CUevent_st& event) {
-  if (!event.captured) return cudaSuccess;
-  if (const auto capture = event.capture.lock()) capture->invalidated = true;
-  return Gpu::Get().Remember(cudaErrorCapturedEvent);
 }
 
 void RunUntilEvent(const CUevent_st& event) {
@@ -78,23 +68,19 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   if (queue == nullptr || event == nullptr) {
     return Gpu::Get().Remember(cudaErrorInvalidResourceHandle);
   }
-  if (event->captured) {
-    // Behind its own stream's work it says nothing new; in another stream it would begin a fork.
-    const bool same = queue->capture != nullptr && event->capture.lock() == queue->capture;
-    return same ? cudaSuccess : Gpu::Get().Invalidate(queue, cudaErrorStreamCaptureUnsupported);
-  }
   if (queue->capture != nullptr) {
-    return Gpu::Get().Invalidate(queue, cudaErrorStreamCaptureIsolation);
+    return Gpu::Get().Invalidate(queue, cudaErrorStreamCaptureUnsupported);
   }
   // The event as it is recorded now: recording it again later changes nothing.
   return Gpu::Get().Remember(
       Gpu::Get().Submit(queue, [recorded = *event] { RunUntilEvent(recorded); }));
 }
 
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned /*flags*/) {
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   LLM_ENTER_CALL();
   *event = new CUevent_st;
   (*event)->device = Gpu::current_device();
+  (*event)->is_timed = (flags & cudaEventDisableTiming) == 0;
   return cudaSuccess;
 }
 
@@ -111,23 +97,33 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     return Gpu::Get().Remember(cudaErrorInvalidResourceHandle);
   }
   if (queue->device != event->device) return Gpu::Get().Remember(cudaErrorInvalidResourceHandle);
-  if (queue->capture != nullptr && queue->capture->invalidated) {
-    return Gpu::Get().Remember(cudaErrorStreamCaptureInvalidated);
+  if (queue->capture != nullptr) {
+    return Gpu::Get().Invalidate(queue, cudaErrorStreamCaptureUnsupported);
   }
-  *event = {event->device, queue->id, queue->submitted, queue->capture, queue->capture != nullptr};
+  event->stream_id = queue->id;
+  event->ticket = queue->submitted;
   return cudaSuccess;
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   LLM_ENTER_CALL();
-  if (event->captured) return RefuseCaptured(*event);
   const Queue* queue = Gpu::Get().FindById(event->stream_id);
   return queue == nullptr || queue->done >= event->ticket ? cudaSuccess : cudaErrorNotReady;
 }
 
+// The emulated device has no clock: whatever lies between two events took a millisecond, so that
+// nothing made of it can be mistaken for a measurement.
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+  for (const cudaEvent_t event : {begin, end}) {
+    if (!event->is_timed) return Gpu::Get().Remember(cudaErrorInvalidResourceHandle);
+    if (const cudaError_t error = cudaEventQuery(event); error != cudaSuccess) return error;
+  }
+  *milliseconds = 1;
+  return cudaSuccess;
+}
+
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   LLM_ENTER_CALL();
-  if (event->captured) return RefuseCaptured(*event);
   RunUntilEvent(*event);
   return AfterRunning();
 }

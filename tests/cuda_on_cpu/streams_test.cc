@@ -145,6 +145,25 @@ TEST_F(StreamsTest, MemoryHasALimit) {
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
 }
 
+TEST_F(StreamsTest, OnlyTimedEventsThatHavePassedTellATime) {
+  const EventOwner begin = std::move(CreateTimedEvent()).value();
+  const EventOwner end = std::move(CreateTimedEvent()).value();
+  const EventOwner untimed = std::move(CreateEvent()).value();
+  const DeviceFloats out(std::vector<float>{0}), in(std::vector<float>(100, 1.0f));
+  float milliseconds = 0;
+  ASSERT_EQ(cudaEventRecord(begin.get(), first_.get()), cudaSuccess);
+  ASSERT_EQ(LaunchTreeSum({in.get(), out.get(), 100}, 1, first_.get()), cudaSuccess);
+  ASSERT_EQ(cudaEventRecord(end.get(), first_.get()), cudaSuccess);
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, begin.get(), end.get()), cudaErrorNotReady);
+  ASSERT_EQ(cudaEventSynchronize(end.get()), cudaSuccess);
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, begin.get(), end.get()), cudaSuccess);
+  EXPECT_EQ(milliseconds, 1.0f);
+  ASSERT_EQ(cudaEventRecord(untimed.get(), first_.get()), cudaSuccess);
+  ASSERT_EQ(cudaEventSynchronize(untimed.get()), cudaSuccess);
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, begin.get(), untimed.get()),
+            cudaErrorInvalidResourceHandle);
+}
+
 using StepUploadsTest = StreamsTest;
 
 TEST_F(StepUploadsTest, ASpanIsCopiedOnceAStepAndAgainInTheNext) {
@@ -155,18 +174,43 @@ TEST_F(StepUploadsTest, ASpanIsCopiedOnceAStepAndAgainInTheNext) {
     return std::move(uploads->Upload(first_.get(), absl::MakeConstSpan(host))).value();
   };
   const DeviceFloats out(std::vector<float>{0});
-  ASSERT_TRUE(uploads->Begin().ok());
+  ASSERT_TRUE(uploads->Begin(/*ahead=*/false).ok());
   const float* copy = upload();
   EXPECT_EQ(upload(), copy);
   ASSERT_EQ(LaunchTreeSum({copy, out.get(), 100}, 1, first_.get()), cudaSuccess);
-  // The next step's copies go through the same pinned memory while these are still to come.
-  ASSERT_TRUE(uploads->Begin().ok());
+  // The step after the next one copies through the same pinned memory while these are still to
+  // come.
+  ASSERT_TRUE(uploads->Begin(/*ahead=*/false).ok());
   host.assign(100, 2.0f);
-  const DeviceFloats later(std::vector<float>{0});
+  const DeviceFloats later(std::vector<float>{0}), last(std::vector<float>{0});
   ASSERT_EQ(LaunchTreeSum({upload(), later.get(), 100}, 1, first_.get()), cudaSuccess);
+  ASSERT_TRUE(uploads->Begin(/*ahead=*/false).ok());
+  host.assign(100, 3.0f);
+  ASSERT_EQ(LaunchTreeSum({upload(), last.get(), 100}, 1, first_.get()), cudaSuccess);
   ASSERT_EQ(cudaStreamSynchronize(first_.get()), cudaSuccess);
   EXPECT_EQ(Sum(out), 100.0f);
   EXPECT_EQ(Sum(later), 200.0f);
+  EXPECT_EQ(Sum(last), 300.0f);
+}
+
+// Its copies are made while the kernels before it have still to read theirs, and replace them only
+// behind these; the third step's go where the first one's were.
+TEST_F(StepUploadsTest, AStepThatBeginsAheadCopiesMeanwhile) {
+  const OwnedUploads owned = std::move(OwnedUploads::Create(1024)).value();
+  StepUploads* uploads = owned.uploads.get();
+  std::vector<float> host(100);
+  std::vector<DeviceFloats> outs;
+  for (int step = 1; step <= 5; ++step) {
+    ASSERT_TRUE(uploads->Begin(/*ahead=*/step > 1).ok());
+    host.assign(100, static_cast<float>(step));
+    outs.emplace_back(std::vector<float>{0});
+    const float* copy = std::move(uploads->Upload(first_.get(), absl::MakeConstSpan(host))).value();
+    ASSERT_EQ(LaunchTreeSum({copy, outs.back().get(), 100}, 1, first_.get()), cudaSuccess);
+  }
+  ASSERT_EQ(cudaStreamSynchronize(first_.get()), cudaSuccess);
+  for (int step = 1; step <= 5; ++step) {
+    EXPECT_EQ(Sum(outs[static_cast<size_t>(step) - 1]), 100.0f * static_cast<float>(step));
+  }
 }
 
 TEST_F(StepUploadsTest, AStepThatCopiesTooMuchIsRefused) {

@@ -62,6 +62,7 @@ EngineHarness::EngineHarness(const HarnessOptions& options)
   auto runner = std::make_unique<ScriptedRunner>(options.scheduler, kFakeVocab, clock_);
   runner_ = runner.get();
   runner_->end_id = kFakeEnd;
+  runner_->run_ahead = options.run_ahead;
   parts.kv.numerics_id = "scripted";
   parts.kv.kv_dtype = "u64";
   parts.kv.shape.block_size = options.scheduler.block_size;

@@ -31,6 +31,7 @@ struct HarnessOptions {
   std::shared_ptr<ManualClock> clock;  // null: a new one
   ByteModel bytes;                     // what a step moves
   SpillOptions spill;
+  bool run_ahead = false;  // the runner begins steps before they are asked for
   HarnessOptions();
 };
 

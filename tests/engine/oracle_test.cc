@@ -43,6 +43,7 @@ HarnessOptions RandomOptions(Random* random) {
   }
   options.scheduler.max_long_sequences = Uniform(random, 0, 2);
   options.scheduler.long_tokens = Uniform(random, 1, 60);
+  options.run_ahead = Uniform(random, 0, 1) == 0;
   if (Uniform(random, 0, 2) == 0) {
     options.spill.folder = testing::TempDir();
     options.spill.max_bytes = static_cast<uint64_t>(Uniform(random, 128, 8192));

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 namespace llm {
 namespace {
@@ -121,8 +122,50 @@ void ScriptedRunner::WriteHidden(const ScheduledChunk& chunk, uint64_t hash) {
   }
 }
 
+ScriptedRunner::AheadRow ScriptedRunner::RowOf(const Sequence& sequence, int32_t begin) const {
+  AheadRow row = {.arrival_index = sequence.arrival_index, .begin = begin, .tables = {}};
+  for (size_t group = 0; group < slots_.size(); ++group) {
+    const int32_t window = options_.groups[group].window;
+    const int32_t oldest = window == 0 ? 0 : std::max(0, begin - window + 1);
+    const BlockTable& table = sequence.block_tables[group];
+    const auto first = static_cast<size_t>(oldest / options_.block_size);
+    const auto end = std::min(table.size(), static_cast<size_t>(begin / options_.block_size) + 1);
+    row.tables.emplace_back(table.begin() + static_cast<ptrdiff_t>(std::min(first, end)),
+                            table.begin() + static_cast<ptrdiff_t>(end));
+  }
+  return row;
+}
+
+bool ScriptedRunner::TakeAhead(const StepPlan& plan) {
+  if (ahead_rows_.empty()) return false;
+  const std::vector<AheadRow> rows = std::exchange(ahead_rows_, {});
+  const auto had_begun = [&](const ScheduledChunk& chunk) {
+    const AheadRow row = RowOf(*chunk.sequence, chunk.begin);
+    return chunk.length == 1 && std::find(rows.begin(), rows.end(), row) != rows.end();
+  };
+  const auto num_begun = std::count_if(plan.chunks.begin(), plan.chunks.end(), had_begun);
+  const bool is_taken = num_begun == static_cast<ptrdiff_t>(plan.chunks.size());
+  if (num_begun != 0 && !is_taken) error_ = "a plan mixes rows that have begun with others";
+  ++(is_taken ? ahead_counters_.steps_total : ahead_counters_.dropped_total);
+  return is_taken;
+}
+
+void ScriptedRunner::RunAhead(const StepPlan& plan) {
+  if (!run_ahead || !plan.looks_ahead) return;
+  for (const ScheduledChunk& chunk : plan.chunks) {
+    const Sequence& sequence = *chunk.sequence;
+    if (sequence.num_generated_tokens() + 1 >= sequence.request.stop.max_new_tokens) continue;
+    for (size_t group = 0; group < slots_.size(); ++group) {
+      Slot(group, sequence, sequence.num_tokens());
+    }
+    ahead_rows_.push_back(RowOf(sequence, sequence.num_tokens()));
+  }
+}
+
 absl::StatusOr<StepLogits> ScriptedRunner::Execute(const StepPlan& plan) {
   const int step = steps_++;
+  const bool was_ahead = is_ahead();
+  const bool had_begun = TakeAhead(plan);
   clock_->AdvanceNs(step_ns + token_ns * plan.num_tokens);
   if (before) {
     const absl::Status status = before(step, plan);
@@ -149,7 +192,10 @@ absl::StatusOr<StepLogits> ScriptedRunner::Execute(const StepPlan& plan) {
     const absl::Status status = after(step, plan);
     if (!status.ok()) return status;
   }
+  RunAhead(plan);
   StepLogits result;
+  if (had_begun) result.device_ns = step_ns + token_ns * plan.num_tokens;
+  if (was_ahead && !had_begun) result.device_ns = StepLogits::kNotMeasured;
   result.logits = logits_.data();
   result.argmax = argmax_;
   result.max = max_;

@@ -28,7 +28,13 @@ class ScriptedRunner : public Runner {
   absl::Status WriteBlock(int group, BlockId block, const std::byte* from) override;
 
   absl::Status DeviceStatus() const override { return device_status; }
+  // With run_ahead: as a device's, though nothing is computed before it is asked for. A plan behind
+  // one that looks ahead must be of rows that can have begun then, or of none of them.
+  bool runs_ahead() const override { return run_ahead; }
+  bool is_ahead() const override { return !ahead_rows_.empty(); }
+  AheadCounters ahead() const override { return ahead_counters_; }
 
+  bool run_ahead = false;
   absl::Status device_status;  // not OK: its device is lost
   // Called at the start of each step with its number, from 0; may fail the step, throw, or block.
   std::function<absl::Status(int step, const StepPlan& plan)> before;
@@ -56,6 +62,17 @@ class ScriptedRunner : public Runner {
   std::vector<uint64_t> Compute(const ScheduledChunk& chunk, std::set<const uint64_t*>* written);
   void WriteRow(const ScheduledChunk& chunk, uint64_t hash);
   void WriteHidden(const ScheduledChunk& chunk, uint64_t hash);
+  // What a step of decodes reads and writes but for its token.
+  struct AheadRow {
+    uint64_t arrival_index = 0;
+    int32_t begin = 0;
+    std::vector<BlockTable> tables;  // [groups]: those that the row reads or writes
+    bool operator==(const AheadRow&) const = default;
+  };
+  AheadRow RowOf(const Sequence& sequence, int32_t begin) const;
+  // True: the plan had begun.
+  bool TakeAhead(const StepPlan& plan);
+  void RunAhead(const StepPlan& plan);
 
   const SchedulerOptions options_;
   const int32_t vocab_size_;
@@ -66,6 +83,8 @@ class ScriptedRunner : public Runner {
   std::vector<int32_t> argmax_;
   std::vector<float> max_;
   std::vector<float> log_sum_exp_;
+  std::vector<AheadRow> ahead_rows_;
+  AheadCounters ahead_counters_;
   int steps_ = 0;
   std::string error_;
 };

@@ -255,6 +255,35 @@ TEST_P(LinearTest, EmbedGivesTheDecodedRowsTimesTheScale) {
             absl::StatusCode::kInvalidArgument);
 }
 
+// Of the step before: rows 21 and 3 are the best ids, 8 was drawn, and one could not be.
+TEST_P(LinearTest, EmbedTakesTokensThatAreStillPendingFromTheRowsThatNameThem) {
+  std::mt19937 random(32);
+  const int64_t cols = 768;
+  const RandomWeight weight = MakeRandomWeight(format(), 37, cols, &random);
+  const auto packed = Pack(kernels(), weight);
+  const std::vector<int32_t> argmax = {21, kLogitsNotFinite, 3};
+  const std::vector<TokenLogprob> drawn = {{kNothingToDraw, 0.0f}, {8, 0.0f}};
+  const PendingTokens pending = {argmax.data(), drawn.data(), 3, 2};
+  const std::vector<int32_t> ids = {PendingDraw(1),   PendingArgmax(2), 5,
+                                    PendingArgmax(0), PendingArgmax(1), PendingDraw(0)};
+  const std::vector<size_t> expected = {8, 3, 5, 21, 0, 0};
+  std::vector<float> out(ids.size() * static_cast<size_t>(cols));
+  ASSERT_TRUE(kernels().embed({packed->weight, ids, 1.0f, out.data(), pending}, {}).ok());
+  for (size_t i = 0; i < out.size(); ++i) {
+    const size_t k = i % static_cast<size_t>(cols);
+    const size_t row = expected[i / static_cast<size_t>(cols)];
+    ASSERT_EQ(out[i], weight.decoded[row * static_cast<size_t>(cols) + k]) << "at " << i;
+  }
+  for (const int32_t id : {PendingArgmax(3), PendingDraw(2), INT32_MIN, INT32_MIN + 1}) {
+    const std::vector<int32_t> one = {id};
+    EXPECT_EQ(kernels().embed({packed->weight, one, 1.0f, out.data(), pending}, {}).code(),
+              absl::StatusCode::kInvalidArgument);
+  }
+  const std::vector<int32_t> none = {PendingArgmax(0)};
+  EXPECT_EQ(kernels().embed({packed->weight, none, 1.0f, out.data()}, {}).code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
 TEST_P(LinearTest, PackedSizeStaysNearTheFileAndImpossibleSizesAreRefused) {
   const WeightFormatInfo& info = GetWeightFormat(format());
   const auto bytes = kernels().packed_bytes(format(), 4096, 2048);

@@ -157,9 +157,19 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
       {config->gridDim.x, config->gridDim.y, config->gridDim.z},
       {config->blockDim.x, config->blockDim.y, config->blockDim.z},
       config->dynamicSmemBytes};
-  return llm::cuda_on_cpu::SubmitGrid(shape, config->stream,
-                                      {reinterpret_cast<const void*>(kernel),
-                                       llm::cuda_on_cpu::CallKernel<Args>, &args, sizeof(Args)});
+  return llm::cuda_on_cpu::SubmitGrid(
+      shape, config->stream,
+      {reinterpret_cast<const void*>(kernel), llm::cuda_on_cpu::CallKernel<Args>, sizeof(Args)},
+      &args);
+}
+// From then on the runtime knows what the kernel's arguments are, as it does from the kernel's
+// image.
+template <typename Args>
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, void (*kernel)(Args)) {
+  static_assert(std::is_trivially_copyable_v<Args> && sizeof(Args) <= 4096);
+  return llm::cuda_on_cpu::LoadKernel(
+      attributes, llm::cuda_on_cpu::KernelName(typeid(kernel)),
+      {reinterpret_cast<const void*>(kernel), llm::cuda_on_cpu::CallKernel<Args>, sizeof(Args)});
 }
 template <typename... Params>
 cudaError_t cudaFuncSetAttribute(void (*kernel)(Params...), cudaFuncAttribute attribute,

@@ -16,7 +16,7 @@ using testing::ElementsAre;
 // Host memory that counts what is copied out of it.
 class FakeStream : public DeviceStream {
  public:
-  absl::Status Begin() override { return absl::OkStatus(); }
+  absl::Status Begin(bool /*ahead*/) override { return absl::OkStatus(); }
   absl::Status CopyIn(void*, const void*, size_t) override { return absl::OkStatus(); }
   absl::Status CopyWithin(void*, const void*, size_t) override { return absl::OkStatus(); }
   absl::Status Clear(void*, size_t) override { return absl::OkStatus(); }

@@ -43,6 +43,7 @@ class RandomRun {
   }
 
   static SchedulerCounters totals;  // that the runs did meet what they are for
+  static uint64_t num_looks_ahead;
 
  private:
   // What Rollback must bring back.
@@ -170,6 +171,24 @@ class RandomRun {
     }
   }
 
+  // Everybody's next token has its slot already.
+  void CheckLookAhead(const StepPlan& plan, const StepLimit& limit) {
+    if (!plan.looks_ahead) return;
+    ++num_looks_ahead;
+    ASSERT_TRUE(limit.look_ahead);
+    ASSERT_EQ(plan.chunks.size(), scheduler_->Running().size());
+    for (const ScheduledChunk& chunk : plan.chunks) {
+      const Sequence& sequence = *chunk.sequence;
+      ASSERT_EQ(chunk.begin + chunk.length, sequence.num_tokens());
+      if (sequence.num_generated_tokens() + 1 == sequence.request.stop.max_new_tokens) continue;
+      for (const BlockTable& table : sequence.block_tables) {
+        const auto block = static_cast<size_t>(sequence.num_tokens() / options_.block_size);
+        ASSERT_LT(block, table.size());
+        ASSERT_NE(table[block], kNullBlock);
+      }
+    }
+  }
+
   void CheckRolledBack(const std::map<Sequence*, State>& before) {
     for (const auto& [sequence, state] : before) {
       const bool preempted =
@@ -193,9 +212,22 @@ class RandomRun {
       limit.cost = &cost_;
       limit.step_ns = static_cast<int64_t>(Below(2) * Below(60 * kTokenNs));
     }
-    const StepPlan plan = scheduler_->Plan(limit, ++now_ns_);
+    limit.look_ahead = Below(2) == 0;
+    limit.decodes_only = Below(2) == 0;
+    StepPlan plan = scheduler_->Plan(limit, ++now_ns_);
     CheckInvariants();
+    for (const ScheduledChunk& chunk : plan.chunks) {
+      if (!limit.decodes_only) break;
+      ASSERT_EQ(before.at(chunk.sequence).status, SequenceStatus::kRunning);
+      ASSERT_EQ(chunk.begin + 1, chunk.sequence->num_tokens());
+    }
+    if (plan.chunks.empty() && limit.decodes_only) {
+      limit.decodes_only = false;
+      plan = scheduler_->Plan(limit, ++now_ns_);
+      CheckInvariants();
+    }
     CheckPlan(plan, max_tokens, before);
+    CheckLookAhead(plan, limit);
     if (testing::Test::HasFatalFailure()) return;
     if (fails) {
       oracle_.Fail(plan, &random_);
@@ -235,9 +267,11 @@ class RandomRun {
 };
 
 SchedulerCounters RandomRun::totals;
+uint64_t RandomRun::num_looks_ahead = 0;
 
 void RunSeeds(uint32_t first, uint32_t count) {
   RandomRun::totals = SchedulerCounters();
+  RandomRun::num_looks_ahead = 0;
   for (uint32_t seed = first; seed < first + count; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     RandomRun(seed).Go();
@@ -247,6 +281,7 @@ void RunSeeds(uint32_t first, uint32_t count) {
   EXPECT_GT(RandomRun::totals.rehit_tokens_total, count);
   EXPECT_GT(RandomRun::totals.cached_tokens_total, count);
   EXPECT_GT(RandomRun::totals.evicted_blocks_total, count);
+  EXPECT_GT(RandomRun::num_looks_ahead, count);
 }
 
 // Four tests, so that ctest runs them side by side.

@@ -446,7 +446,7 @@ pub struct llm_engine_options {
     pub max_long_requests: u32,
     pub long_request_tokens: u64,
     pub graphs: u32,
-    pub reserved3: u32,
+    pub run_ahead: u32,
 }
 extern "C" {
     pub fn llm_engine_open(
@@ -850,6 +850,8 @@ pub struct llm_metrics_snapshot {
     pub spilled_blocks_current: u64,
     pub graph_steps_total: u64,
     pub graph_failures_total: u64,
+    pub ahead_steps_total: u64,
+    pub ahead_dropped_total: u64,
 }
 extern "C" {
     pub fn llm_metrics(engine: *const llm_engine, metrics: *mut llm_metrics_snapshot)

@@ -176,6 +176,9 @@ impl EngineOptions {
         batch_invariant: bool = switch(batch_invariant);
         /// For CUDA: steps of decodes are launched as CUDA graphs; default: yes.
         graphs: bool = switch(graphs);
+        /// For CUDA: the GPU begins steps of decodes before the tokens of the step before are looked
+        /// at; default: yes.
+        run_ahead: bool = switch(run_ahead);
     }
 
     /// Where log lines of the engine go, from any thread; default: nowhere. A panic in it is swallowed.

@@ -1,0 +1,214 @@
+// Engines whose GPU begins a step of decodes before the host has looked at the step before: the
+// same answers, and no request that fails because a step could not begin.
+#include "tests/cuda_on_cpu/engine_on_cuda_fixture.h"
+
+namespace llm {
+namespace {
+
+constexpr const char* kModel = "llama_h64-F32";
+
+class EngineAheadOnCudaTest : public EngineOnCudaTest {
+ protected:
+  void SetUp() override { golden_ = Golden(kModel); }
+  std::vector<int32_t> Ids(size_t prompt) const {
+    return golden_["prompts"][prompt]["ids"].get<std::vector<int32_t>>();
+  }
+  std::vector<int32_t> Expected(size_t count) const {
+    auto tokens = golden_["prompts"][0]["greedy"].get<std::vector<int32_t>>();
+    tokens.resize(count);
+    return tokens;
+  }
+  void OpenWith(uint32_t run_ahead, uint32_t graphs = 0) {
+    llm_engine_options options = EngineOptions();
+    options.run_ahead = run_ahead;
+    options.graphs = graphs;
+    Open(kModel, options);
+  }
+  llm_request_id SubmitDrawn(const std::vector<int32_t>& ids, uint32_t max_new_tokens,
+                             float presence_penalty = 0) {
+    llm_request request;
+    llm_request_init(&request);
+    request.prompt_ids = ids.data();
+    request.num_prompt_ids = ids.size();
+    request.max_new_tokens = max_new_tokens;
+    request.ignore_eos = LLM_ON;
+    request.temperature = 1.5f;
+    request.presence_penalty = presence_penalty;
+    request.seed = max_new_tokens;
+    request.set |= LLM_SET_SEED;
+    llm_request_id id = 0;
+    EXPECT_EQ(llm_submit(engine_, &request, &id), LLM_OK) << llm_last_error();
+    return id;
+  }
+  void Steps(int count) {
+    uint32_t worked = 0;
+    for (int i = 0; i < count; ++i) EXPECT_EQ(llm_engine_step(engine_, &worked), LLM_OK);
+  }
+  // Requests of several lengths and kinds that come, go and are cancelled; what each was answered.
+  std::vector<std::vector<int32_t>> Serve(uint32_t run_ahead, uint32_t graphs) {
+    OpenWith(run_ahead, graphs);
+    std::vector<llm_request_id> ids = {SubmitDrawn(Ids(0), 34), Submit(Ids(0), 21)};
+    Steps(4);
+    ids.push_back(SubmitDrawn(Ids(1), 5));
+    const llm_request_id cancelled = Submit(Ids(1), 30);
+    Steps(5);
+    EXPECT_EQ(llm_cancel(engine_, cancelled), LLM_OK);
+    ids.push_back(SubmitDrawn(Ids(0), 9, /*presence_penalty=*/0.7f));
+    Steps(2);
+    ids.push_back(Submit(Ids(1), 3));
+    RunAll();
+    Poll();
+    std::vector<std::vector<int32_t>> tokens;
+    for (const llm_request_id id : ids) {
+      EXPECT_EQ(answers_[id].status, LLM_OK) << answers_[id].message;
+      tokens.push_back(answers_[id].ids);
+    }
+    metrics_ = Metrics();
+    answers_.clear();
+    CloseEngine();
+    CloseModel();
+    return tokens;
+  }
+  llm_metrics_snapshot Metrics() {
+    llm_metrics_snapshot metrics;
+    llm_metrics_snapshot_init(&metrics);
+    EXPECT_EQ(llm_metrics(engine_, &metrics), LLM_OK);
+    return metrics;
+  }
+
+  nlohmann::json golden_;
+  llm_metrics_snapshot metrics_ = {};  // of the last Serve
+};
+
+TEST_F(EngineAheadOnCudaTest, RequestsThatComeAndGoGetTheSameTokens) {
+  const std::vector<std::vector<int32_t>> expected = Serve(LLM_OFF, LLM_OFF);
+  EXPECT_EQ(metrics_.ahead_steps_total, 0u);
+  EXPECT_EQ(Serve(LLM_ON, LLM_OFF), expected);
+  EXPECT_GT(metrics_.ahead_steps_total, 20u);
+  EXPECT_EQ(metrics_.graph_steps_total, 0u);
+  EXPECT_EQ(Serve(0, 0), expected);
+  EXPECT_GT(metrics_.ahead_steps_total, 20u);
+  EXPECT_GT(metrics_.graph_steps_total, 20u);
+  EXPECT_EQ(metrics_.failed_steps_total, 0u);
+}
+
+TEST_F(EngineAheadOnCudaTest, EveryDecodeOfALoneRequestHasBegunBefore) {
+  OpenWith(LLM_ON);
+  const llm_request_id id = Submit(Ids(0), 8);
+  RunAll();
+  Poll();
+  EXPECT_EQ(answers_[id].ids, Expected(8));
+  EXPECT_EQ(Metrics().ahead_steps_total, 7u);
+  EXPECT_EQ(Metrics().ahead_dropped_total, 0u);
+}
+
+// The host waits for the step that it was asked for, and not for the one behind it.
+TEST_F(EngineAheadOnCudaTest, TheNextStepIsOnItsWayWhenTokensAreTold) {
+  OpenWith(LLM_ON, LLM_OFF);
+  const llm_request_id id = Submit(Ids(0), 8);
+  Steps(3);
+  Poll();
+  EXPECT_EQ(answers_[id].ids, Expected(3));
+  const auto calls_of_a_step = [&] {
+    const int64_t before = gpu().num_calls();
+    Steps(1);
+    return gpu().num_calls() - before;
+  };
+  EXPECT_GT(calls_of_a_step(), 60);
+  const llm_request_id last = Submit(Ids(0), 2);  // nothing begins while somebody waits
+  EXPECT_LT(calls_of_a_step(), 12);
+  Poll();
+  EXPECT_EQ(answers_[id].ids, Expected(5));
+  EXPECT_TRUE(answers_[last].ids.empty());
+  RunAll();
+  Poll();
+  EXPECT_EQ(answers_[id].ids, Expected(8));
+  EXPECT_EQ(answers_[last].ids, Expected(2));
+}
+
+TEST_F(EngineAheadOnCudaTest, PenaltiesWaitForTheTokenBefore) {
+  OpenWith(LLM_ON);
+  SubmitDrawn(Ids(0), 8, /*presence_penalty=*/0.5f);
+  RunAll();
+  EXPECT_EQ(Metrics().ahead_steps_total, 0u);
+}
+
+TEST_F(EngineAheadOnCudaTest, WhatStepsAheadTakeIsPlanned) {
+  for (const uint32_t run_ahead : {LLM_OFF, LLM_ON}) {
+    llm_engine_options options = EngineOptions();
+    options.run_ahead = run_ahead;
+    llm_memory_plan plan;
+    ASSERT_EQ(TryPlan(PathOf(kModel), ModelOptions(), options, &plan), LLM_OK) << llm_last_error();
+    Open(kModel, options);
+    EXPECT_LE(memory().allocated_bytes() + memory().pinned_bytes(),
+              plan.weights_bytes + plan.kv_bytes + plan.workspace_bytes);
+    CloseEngine();
+    CloseModel();
+  }
+}
+
+// Whatever fails of the step ahead is nobody's failure; what fails of this one is repeated.
+TEST_F(EngineAheadOnCudaTest, AnyOneCallThatFailsChangesNoAnswer) {
+  for (const uint32_t graphs : {LLM_OFF, LLM_ON}) {
+    OpenWith(LLM_ON, graphs);
+    Submit(Ids(0), 9);
+    RunAll();  // graphs are recorded
+    Poll();
+    answers_.clear();
+    int num_failed = 0;
+    for (int64_t call = 0; call < 150; call += graphs == LLM_ON ? 2 : 11) {
+      const llm_request_id id = Submit(Ids(0), 4);
+      Steps(2);
+      gpu().FailCall(call, cudaErrorUnknown);
+      RunAll();
+      if (gpu().failed_call().empty()) break;  // the request ends before
+      ++num_failed;
+      Poll();
+      ASSERT_EQ(answers_[id].ids, Expected(4))
+          << answers_[id].message << " at call " << call << ", " << gpu().failed_call();
+      answers_.clear();
+    }
+    EXPECT_GT(num_failed, 8);
+    gpu().Reset();
+    CloseEngine();
+    CloseModel();
+    gpu().Reset();
+  }
+}
+
+TEST_F(EngineAheadOnCudaTest, ADeviceThatIsLostEndsEveryRequestOnce) {
+  for (int64_t call = 0; call < 60; call += 9) {
+    SCOPED_TRACE(call);
+    OpenWith(LLM_ON);
+    Submit(Ids(0), 12);
+    Steps(5);
+    gpu().BreakCall(call);
+    RunAll();
+    Poll();
+    ASSERT_EQ(answers_.size(), 1u);
+    const Answer& answer = answers_.begin()->second;
+    EXPECT_EQ(answer.num_finished, 1);
+    EXPECT_EQ(answer.status, LLM_INTERNAL);
+    EXPECT_NE(answer.message.find("the device is lost"), std::string::npos) << answer.message;
+    EXPECT_EQ(answer.ids, Expected(answer.ids.size()));
+    answers_.clear();
+    CloseEngine();
+    CloseModel();
+    gpu().Reset();
+  }
+}
+
+// With work of nobody's on the stream.
+TEST_F(EngineAheadOnCudaTest, AnEngineThatIsClosedWaitsForWhatHasBegun) {
+  const size_t before = memory().allocated_bytes();
+  OpenWith(LLM_ON);
+  Submit(Ids(0), 30);
+  Steps(6);
+  CloseEngine();
+  CloseModel();
+  EXPECT_EQ(memory().allocated_bytes(), before);
+  EXPECT_EQ(gpu().fault(), "");
+}
+
+}  // namespace
+}  // namespace llm
