@@ -64,7 +64,11 @@ struct StripCopies {
   __device__ __forceinline__ void Copy(int key, bool values, std::byte* slab) {
     // Of a new split the warp's first strip is the first to be copied, its keys before its values.
     if (!values && key % kSplitKeys < kRoundWarps<kType> * kStripKeys) table.Fetch(kv, rows, key);
-    if (Sees(key)) CopySlab<kType, kWarp>(kv, rows, table, {key, values, 0}, Lane(), slab);
+    if (Sees(key)) {
+      const TilePlace tiles[2] = {FindTile(kv, rows, table, key),
+                                  FindTile(kv, rows, table, key + kKeyTile)};
+      CopySlab<kType, kWarp>(kv, rows, tiles, {key, values, 0}, Lane(), slab);
+    }
     CommitCopies();  // also when empty: groups are counted
   }
 };
@@ -229,6 +233,7 @@ __global__ void __launch_bounds__(kRoundWarps<kType>* kWarp, 2)
     if ((first + kRoundKeys) % kSplitKeys == 0 || first + kRoundKeys >= rows.end_key) {
       FinishSplit<kType, kWarps>(args, shared.queries, Lane() / 4, WarpIndex(), first / kSplitKeys,
                                  totals, &state);
+      ClearState(&state);
     }
   }
 }

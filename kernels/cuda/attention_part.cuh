@@ -135,7 +135,6 @@ __device__ __forceinline__ void FinishSplit(const AttentionArgs& args,
       MergeIntoOutput<kType, kSlices>(args, row, split, slice, r, part, &totals[r], *state);
     }
   }
-  ClearState(state);
 }
 
 }  // namespace llm

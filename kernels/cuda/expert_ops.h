@@ -27,6 +27,8 @@ struct MoeRouteArgs {
   int32_t* expert_begin;  // [num_experts + 1]
 };
 cudaError_t LaunchMoeRoute(const MoeRouteArgs& args, LaunchStream stream);
+// Its part once `rows` has the experts that were chosen.
+cudaError_t LaunchMoeSort(const MoeRouteArgs& args, LaunchStream stream);
 
 struct MoeGatherArgs {
   Activations input;

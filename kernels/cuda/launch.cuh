@@ -17,17 +17,19 @@ struct LaunchShape {
 
 inline constexpr size_t kPlainSharedBytes = 48 * 1024;  // more must be asked for
 
+// What a block may ask for on the current device.
+inline cudaError_t MostSharedBytes(int* bytes) {
+  int device = 0;
+  if (const cudaError_t error = cudaGetDevice(&device); error != cudaSuccess) return error;
+  return cudaDeviceGetAttribute(bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+}
+
 // The limit is the process's, for each kernel: always the device's most, so that no launch lowers
 // it under another thread's.
 template <typename Args>
 cudaError_t AllowSharedBytes(void (*kernel)(Args)) {
-  int device = 0, most = 0;
-  if (const cudaError_t error = cudaGetDevice(&device); error != cudaSuccess) return error;
-  if (const cudaError_t error =
-          cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-      error != cudaSuccess) {
-    return error;
-  }
+  int most = 0;
+  if (const cudaError_t error = MostSharedBytes(&most); error != cudaSuccess) return error;
   return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most);
 }
 

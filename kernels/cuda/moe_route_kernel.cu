@@ -1,8 +1,5 @@
-// Choices of experts, a warp a token; then the (token, choice) pairs sorted by expert.
-//
-// Scores are doubles, as the reference's: two experts that are close must come out in the same
-// order. Sorting needs no count of all experts at once: an expert's rows begin where those of lower
-// ones end, which its own warp counts.
+// Choices of experts, a warp a token. Scores are doubles, as the reference's: two experts that are
+// close must come out in the same order.
 #include "kernels/cuda/expert_ops.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/ptx.cuh"
@@ -157,35 +154,6 @@ __global__ void __launch_bounds__(kThreads) moe_choose_kernel(const MoeRouteArgs
   }
 }
 
-// A warp an expert: row_tokens[row] becomes the pair that the row is.
-__global__ void __launch_bounds__(kWarp) moe_sort_kernel(const MoeRouteArgs args) {
-  const int expert = static_cast<int>(blockIdx.x);
-  const int num_rows = static_cast<int>(args.num_tokens) * args.experts_per_token;
-  int row = 0;  // first of those of higher lanes too, while they are counted
-  for (int i = Lane(); i < num_rows; i += kWarp) row += args.rows[i] < expert ? 1 : 0;
-  for (int offset = kWarp / 2; offset > 0; offset /= 2) {
-    row += __shfl_xor_sync(kAllLanes, row, offset);
-  }
-  if (Lane() == 0) args.expert_begin[expert] = row;
-  for (int first = 0; first < num_rows; first += kWarp) {
-    const int i = first + Lane();
-    const bool mine = i < num_rows && args.rows[i] == expert;
-    const unsigned all = __ballot_sync(kAllLanes, mine);
-    if (mine) args.row_tokens[row + __popc(all & ((1u << Lane()) - 1))] = i;
-    row += __popc(all);
-  }
-  if (Lane() == 0 && expert + 1 == args.num_experts) args.expert_begin[expert + 1] = row;
-}
-
-// Pairs become tokens, and each pair learns its row.
-__global__ void __launch_bounds__(kThreads) moe_name_rows_kernel(const MoeRouteArgs args) {
-  const int64_t row = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (row >= args.num_tokens * args.experts_per_token) return;
-  const int pair = args.row_tokens[row];
-  args.rows[pair] = static_cast<int32_t>(row);
-  args.row_tokens[row] = pair / args.experts_per_token;
-}
-
 unsigned Blocks(int64_t count, int size) {
   return static_cast<unsigned>((count + size - 1) / size);
 }
@@ -195,15 +163,11 @@ unsigned Blocks(int64_t count, int size) {
 cudaError_t LaunchMoeRoute(const MoeRouteArgs& args, LaunchStream stream) {
   const auto shared_bytes =
       static_cast<size_t>(kTokens * TokenBytes(args.num_experts, args.num_groups));
-  cudaError_t error =
+  const cudaError_t error =
       Launch(moe_choose_kernel,
              {dim3(Blocks(args.num_tokens, kTokens)), dim3(kThreads), shared_bytes}, stream, args);
   if (error != cudaSuccess) return error;
-  const dim3 experts(static_cast<unsigned>(args.num_experts));
-  error = Launch(moe_sort_kernel, {experts, dim3(kWarp)}, stream, args);
-  if (error != cudaSuccess) return error;
-  const int64_t rows = args.num_tokens * args.experts_per_token;
-  return Launch(moe_name_rows_kernel, {dim3(Blocks(rows, kThreads)), dim3(kThreads)}, stream, args);
+  return LaunchMoeSort(args, stream);
 }
 
 }  // namespace llm

@@ -45,13 +45,13 @@ TEST_P(AttentionSplitsOnCudaTest, FewQueriesHaveTheBitsOfMany) {
 }
 
 // Each way to share a row's dimensions among warps, with every dtype; rows of 44 tokens fill tiles
-// of 16, 32 and 64 rows and leave the last one in part.
+// of 16, 32, 64 and 128 rows and leave the last one in part.
 class AttentionRowsOnCudaTest : public testing::TestWithParam<DType> {};
 
 TEST_P(AttentionRowsOnCudaTest, ARowHasItsBitsInEveryTileChunkAndBatch) {
   constexpr int kEnd = 546;  // the queries cross a split
   constexpr int kTokens = 44;
-  for (const int head_dim : {96, 256, 576}) {
+  for (const int head_dim : {96, 256, 320, 576}) {
     SCOPED_TRACE(head_dim);
     AttentionData data({.dtype = GetParam(),
                         .num_heads = 3,

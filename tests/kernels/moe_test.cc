@@ -119,6 +119,23 @@ TEST_P(MoeTest, RoutesEachTokenAsAlone) {
   }
 }
 
+// More pairs than one block of the device sorts, and many experts without any.
+TEST_P(MoeTest, SortsThousandsOfPairsAsTheReferenceDoes) {
+  constexpr int kExperts = 300;
+  const RouterRule rule = {.num_experts = kExperts, .experts_per_token = 4, .normalize = true};
+  std::vector<float> logits(1100 * kExperts, -5.0f);
+  for (size_t t = 0; t < 1100; ++t) {
+    for (size_t j = 0; j < 4; ++j) {
+      logits[t * kExperts + (t * t + 37 * j) % 97] = static_cast<float>(j);
+    }
+  }
+  const Routed actual = Route(kernels(), rule, logits);
+  const Routed expected = Route(ReferenceKernels(), rule, logits);
+  EXPECT_EQ(actual.begin, expected.begin);
+  EXPECT_EQ(actual.row_tokens, expected.row_tokens);
+  EXPECT_EQ(actual.rows, expected.rows);
+}
+
 TEST_P(MoeTest, RefusesRulesThatCannotBe) {
   float memory[8] = {};
   int32_t ints[8] = {};
