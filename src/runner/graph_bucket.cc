@@ -41,7 +41,7 @@ std::optional<GraphBucket> BucketOf(const StepPlan& plan, const GraphShape& shap
   const bool long_rope = plan.chunks.front().sequence->request.long_rope;
   int longest = 0;
   for (const ScheduledChunk& chunk : plan.chunks) {
-    if (!IsDecode(chunk) || chunk.begin < 0 || chunk.begin >= shape.max_context ||
+    if (!IsOneRow(chunk) || chunk.begin < 0 || chunk.begin >= shape.max_context ||
         chunk.sequence->request.long_rope != long_rope) {
       return std::nullopt;
     }

@@ -96,7 +96,7 @@ bool NextStep::Serves(const StepPlan& plan, const Batch& wanted, const Batch& ma
   for (size_t i = 0; i < plan.chunks.size(); ++i, ++row) {
     const ScheduledChunk& chunk = plan.chunks[i];
     row = FindRow(*chunk.sequence, row);
-    if (row == rows_.size() || !IsDecode(chunk) || rows_[row].token != wanted.token_ids[i] ||
+    if (row == rows_.size() || !IsOneRow(chunk) || rows_[row].token != wanted.token_ids[i] ||
         !SameRow(wanted, i, made, row, block_size_)) {
       return false;
     }

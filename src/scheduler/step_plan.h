@@ -33,7 +33,7 @@ inline bool NeedsLogits(const ScheduledChunk& chunk) {
 }
 
 // One token of a sequence that gives the next.
-inline bool IsDecode(const ScheduledChunk& chunk) {
+inline bool IsOneRow(const ScheduledChunk& chunk) {
   return chunk.length == 1 && chunk.num_logits == 1 && chunk.num_hidden == 0;
 }
 
