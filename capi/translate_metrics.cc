@@ -95,6 +95,7 @@ void TranslateGraphs(const GraphCounters& graphs, llm_metrics_snapshot* c) {
 void TranslateAhead(const AheadCounters& ahead, llm_metrics_snapshot* c) {
   c->ahead_steps_total = ahead.steps_total;
   c->ahead_dropped_total = ahead.dropped_total;
+  c->ahead_failures_total = ahead.failures_total;
 }
 
 }  // namespace

@@ -475,10 +475,10 @@ typedef struct llm_engine_options {
   uint32_t graphs; /* switch, for CUDA, default on: a step in which all requests decode is launched
                       as one CUDA graph. With batch_invariant off there are none. No stream is
                       captured for them: the host's own CUDA calls work as ever meanwhile */
-  uint32_t
-      run_ahead; /* switch, for CUDA, default on: while all that run decode and nobody who waits
-                    could start, the GPU begins a step before the host has looked at the tokens
-                    of the one before. The same tokens; who comes meanwhile starts a step later */
+  /* Switch, for CUDA, default on: while all that run decode and nobody who waits could start, the
+   * GPU begins a step before the host has looked at the tokens of the one before. The same tokens;
+   * who comes meanwhile starts a step later. */
+  uint32_t run_ahead;
 } llm_engine_options;
 
 static inline void llm_engine_options_init(llm_engine_options* options) {
@@ -1018,7 +1018,9 @@ typedef struct llm_metrics_snapshot {
   uint64_t graph_failures_total; /* graphs that could not be made or launched: the next steps like
                                     theirs are launched op by op, with the same answers */
   uint64_t ahead_steps_total; /* steps that the GPU began before they were asked for (run_ahead) */
-  uint64_t ahead_dropped_total; /* begun so, and then not wanted: all of their requests had ended */
+  uint64_t ahead_dropped_total;  /* begun so, and then not wanted: their requests had ended, or the
+                                    step before had failed */
+  uint64_t ahead_failures_total; /* that could not be begun, and were done when asked for */
 } llm_metrics_snapshot;
 
 static inline void llm_metrics_snapshot_init(llm_metrics_snapshot* metrics) {

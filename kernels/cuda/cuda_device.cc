@@ -89,7 +89,7 @@ absl::StatusOr<std::unique_ptr<DeviceStream>> CudaDeviceStream::Create(
     int index, const UploadMemory& uploads) {
   const ScopedCudaDevice scope(index);
   LLM_RETURN_IF_ERROR(scope.status());
-  std::unique_ptr<CudaDeviceStream> stream(new CudaDeviceStream(index));
+  std::unique_ptr<CudaDeviceStream> stream(new CudaDeviceStream(index, uploads));
   LLM_ASSIGN_OR_RETURN(stream->stream_, ::llm::CreateStream());
   for (EventOwner& mark : stream->marks_) {
     LLM_ASSIGN_OR_RETURN(mark, CreateTimedEvent());

@@ -60,17 +60,20 @@ class CudaDeviceStream : public DeviceStream {
   int index() const { return index_; }
   CudaStream launches() const {
     GraphRecording* const recording = recording_ == nullptr ? nullptr : &recording_->work;
-    return {{stream_.get(), recording}, uploads_.get(), dense_.get()};
+    return {{stream_.get(), recording}, uploads_.get(), dense_.get(), rounded_, rounded_bytes_};
   }
 
  private:
-  explicit CudaDeviceStream(int index) : index_(index) {}
+  CudaDeviceStream(int index, const UploadMemory& memory)
+      : index_(index), rounded_(memory.rounded), rounded_bytes_(memory.rounded_bytes) {}
   // Makes sure that what is done at once is not meant for a graph.
   absl::Status CheckDone(const char* what) const;
   absl::Status Copy(const char* what, void* to, const void* from, size_t bytes,
                     cudaMemcpyKind kind);
 
   const int index_;
+  std::byte* const rounded_;
+  const size_t rounded_bytes_;
   StreamOwner stream_;
   EventOwner marks_[kNumMarks];
   std::unique_ptr<StepUploads> uploads_;

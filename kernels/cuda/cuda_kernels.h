@@ -21,6 +21,8 @@ struct CudaStream {
   LaunchStream stream = nullptr;
   StepUploads* uploads = nullptr;
   DenseLinear* dense = nullptr;  // null: sums do not depend on the batch
+  std::byte* rounded = nullptr;  // as UploadMemory's
+  size_t rounded_bytes = 0;
 };
 
 namespace cuda {

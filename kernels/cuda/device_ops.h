@@ -145,6 +145,7 @@ struct LinearArgs {
   int64_t out_stride;
   ExpertRows experts;
   MoreTargets more;
+  const uint16_t* rounded = nullptr;  // the activations in bf16, where they have been rounded
 };
 // Any shape, in f32. REQUIRES: one target.
 cudaError_t LaunchLinearF32(const LinearArgs& args, LaunchStream stream);

@@ -1,9 +1,12 @@
 // Launchers of what reads weights.
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "kernels/checks.h"
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/cuda/cuda_status.h"
 #include "kernels/cuda/dense_linear.h"
+#include "kernels/cuda/dense_ops.h"
 #include "kernels/cuda/device_formats.h"
 #include "kernels/cuda/device_ops.h"
 #include "src/base/status_macros.h"
@@ -13,6 +16,8 @@ namespace {
 
 constexpr int64_t kChunkColumns = 8;  // 16 bytes of bf16: what the tensor cores' kernel copies
 constexpr int64_t kRunColumns = 32;   // of plain elements that stand for a block
+constexpr int64_t kFewRows = 32;      // whose kernel rounds them itself
+constexpr int64_t kRoundedRows = 64;  // the least that are worth a launch of their own
 
 absl::Status NoKernel(const char* op, WeightFormat format) {
   return absl::UnimplementedError(
@@ -62,13 +67,8 @@ LinearBlocksArgs BlocksArgs(const LinearParams& params, Outputs outputs) {
       linear.out,         linear.out_stride,  outputs[0].experts, TargetsOf(outputs.subspan(1))};
 }
 
-absl::Status LinearOfElements(const LinearParams& params, Outputs outputs, DType type,
-                              LaunchStream stream) {
+LinearArgs ArgsOf(const LinearParams& params, Outputs outputs, DType type) {
   const Activations& a = params.activations;
-  const bool round_to_bf16 = RoundsToBF16(params, type);
-  if (!round_to_bf16 && type != DType::kF32 && a.cols % kRunColumns == 0) {
-    return CudaStatus("linear", LaunchLinearRuns(type, BlocksArgs(params, outputs), stream));
-  }
   const Output& output = outputs[0];
   LinearArgs args = {};
   args.activations = a.values;
@@ -76,16 +76,61 @@ absl::Status LinearOfElements(const LinearParams& params, Outputs outputs, DType
   args.cols = a.cols;
   args.weight = output.linear.weight.data;
   args.dtype = type;
-  args.round_to_bf16 = round_to_bf16;
+  args.round_to_bf16 = RoundsToBF16(params, type);
   args.outputs = output.linear.weight.rows;
   args.bias = output.linear.bias;
   args.out = output.linear.out;
   args.out_stride = output.linear.out_stride;
   args.experts = output.experts;
   args.more = TargetsOf(outputs.subspan(1));
-  const bool tensor_cores = round_to_bf16 && a.cols % kChunkColumns == 0;
-  return CudaStatus("linear",
-                    tensor_cores ? LaunchLinearBF16(args, stream) : LaunchLinearF32(args, stream));
+  return args;
+}
+
+// The part from row `first` on.
+LinearArgs RowsOf(const LinearArgs& all, int64_t first, int64_t rows) {
+  LinearArgs args = all;
+  args.rows = rows;
+  args.activations += first * all.cols;
+  args.out += first * all.out_stride;
+  for (LinearTarget& target :
+       absl::MakeSpan(args.more.targets, static_cast<size_t>(args.more.count))) {
+    target.out += first * target.out_stride;
+  }
+  return args;
+}
+
+// Many rows are rounded once for all blocks, as many at a time as there is memory for; those of
+// experts, which only the device knows apart, all at once or not at all.
+absl::Status LinearOfBF16(const LinearArgs& args, const CudaStream& stream) {
+  const auto fitting = static_cast<int64_t>(stream.rounded_bytes / sizeof(uint16_t)) / args.cols;
+  const bool once = fitting >= args.rows;
+  if (args.rows <= kFewRows * args.experts.count || fitting < kRoundedRows ||
+      (!once && args.experts.count > 1)) {
+    return CudaStatus("linear", LaunchLinearBF16(args, stream.stream));
+  }
+  for (int64_t first = 0; first < args.rows; first += fitting) {
+    LinearArgs part = RowsOf(args, first, std::min(fitting, args.rows - first));
+    auto* rounded = reinterpret_cast<uint16_t*>(stream.rounded);
+    LLM_RETURN_IF_CUDA_ERROR(
+        "rounded rows",
+        LaunchRoundRowsToBF16({part.activations, part.rows * part.cols, rounded}, stream.stream));
+    part.rounded = rounded;
+    LLM_RETURN_IF_CUDA_ERROR("linear", LaunchLinearBF16(part, stream.stream));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LinearOfElements(const LinearParams& params, Outputs outputs, DType type,
+                              const CudaStream& stream) {
+  const bool round_to_bf16 = RoundsToBF16(params, type);
+  const int64_t cols = params.activations.cols;
+  if (!round_to_bf16 && type != DType::kF32 && cols % kRunColumns == 0) {
+    return CudaStatus("linear", LaunchLinearRuns(type, BlocksArgs(params, outputs), stream.stream));
+  }
+  const LinearArgs args = ArgsOf(params, outputs, type);
+  return round_to_bf16 && cols % kChunkColumns == 0
+             ? LinearOfBF16(args, stream)
+             : CudaStatus("linear", LaunchLinearF32(args, stream.stream));
 }
 
 absl::Status LinearOfBlocks(const LinearParams& params, Outputs outputs, LaunchStream stream) {
@@ -101,7 +146,8 @@ absl::Status LinearOfBlocks(const LinearParams& params, Outputs outputs, LaunchS
 // Launches what it is given, neighbours of one format together.
 class OutputRuns {
  public:
-  OutputRuns(const LinearParams* params, LaunchStream stream) : params_(*params), stream_(stream) {}
+  OutputRuns(const LinearParams* params, const CudaStream* stream)
+      : params_(*params), stream_(*stream) {}
 
   absl::Status Add(const Output& output) {
     const WeightFormat format = output.linear.weight.format;
@@ -120,12 +166,12 @@ class OutputRuns {
     if (outputs.empty() || params_.activations.rows == 0) return absl::OkStatus();
     const std::optional<DType> type = ElementType(outputs[0].linear.weight.format);
     return type ? LinearOfElements(params_, outputs, *type, stream_)
-                : LinearOfBlocks(params_, outputs, stream_);
+                : LinearOfBlocks(params_, outputs, stream_.stream);
   }
 
  private:
   const LinearParams& params_;
-  const LaunchStream stream_;
+  const CudaStream& stream_;
   Output outputs_[kMostTargets];
   size_t count_ = 0;
 };
@@ -135,7 +181,7 @@ class OutputRuns {
 absl::Status Linear(const LinearParams& params, const CudaStream& stream) {
   LLM_RETURN_IF_ERROR(CheckLinear(params));
   if (stream.dense != nullptr) stream.dense->Begin();
-  OutputRuns runs(&params, stream.stream);
+  OutputRuns runs(&params, &stream);
   for (const LinearOutput& output : params.outputs) {
     if (stream.dense != nullptr) {
       LLM_ASSIGN_OR_RETURN(const bool done, stream.dense->Run(params, output, stream.stream));
@@ -150,7 +196,7 @@ absl::Status ExpertLinear(const ExpertLinearParams& params, const CudaStream& st
   LLM_RETURN_IF_ERROR(CheckExpertLinearShapes(params));
   const LinearParams linear = {
       .activations = params.activations, .outputs = {}, .round_to_bf16 = params.round_to_bf16};
-  OutputRuns runs(&linear, stream.stream);
+  OutputRuns runs(&linear, &stream);
   for (const ExpertOutput& output : params.outputs) {
     Output one;
     one.linear = {output.weight, output.bias, output.out, output.outputs};

@@ -4,8 +4,8 @@
 // Weights are the left operand, as in linear_bf16_few_kernel.cu; a sum runs over the columns 16 at
 // a time in one accumulator, so that its bits do not depend on the tile that a call chooses. A warp
 // of the largest tile has 64 outputs and 64 rows: 32 mma for 8 ldmatrix, since with half of that
-// shared memory would be as busy as the tensor cores. Activations are rounded on their way to
-// shared memory, and asked for a stage before.
+// shared memory would be as busy as the tensor cores. Activations come rounded, as weights do, or
+// are rounded on their way to shared memory, and asked for a stage before.
 #include <type_traits>
 
 #include "kernels/cuda/device_ops.h"
@@ -60,19 +60,21 @@ struct Stage {
 
 // A thread's place in every stage: one chunk of columns of some outputs and some rows. Those behind
 // the last are computed as the last, and not stored.
-template <typename Shape>
+template <typename Shape, bool kRounded>
 struct Sources {
+  using Value = std::conditional_t<kRounded, uint16_t, float>;
   const uint16_t* weights[Shape::kWeightCopies];
-  const float* activations[Shape::kLoads];
+  const Value* activations[Shape::kLoads];
 };
 
-template <typename Shape>
-__device__ __forceinline__ Sources<Shape> FindSources(const LinearArgs& args, int64_t first_output,
-                                                      int64_t first_row) {
+template <typename Shape, bool kRounded>
+__device__ __forceinline__ Sources<Shape, kRounded> FindSources(const LinearArgs& args,
+                                                                int64_t first_output,
+                                                                int64_t first_row) {
   constexpr int kStep = Shape::kThreads / kRowChunks;
   const int row = static_cast<int>(threadIdx.x) / kRowChunks;
   const int col = static_cast<int>(threadIdx.x) % kRowChunks * kChunk;
-  Sources<Shape> from;
+  Sources<Shape, kRounded> from;
 #pragma unroll
   for (int i = 0; i < Shape::kWeightCopies; ++i) {
     const int64_t output = first_output + row + i * kStep;
@@ -82,16 +84,18 @@ __device__ __forceinline__ Sources<Shape> FindSources(const LinearArgs& args, in
 #pragma unroll
   for (int i = 0; i < Shape::kLoads; ++i) {
     const int64_t at = first_row + row + i * kStep;
-    from.activations[i] =
-        args.activations + (at < args.rows ? at : args.rows - 1) * args.cols + col;
+    const auto* values = reinterpret_cast<const typename Sources<Shape, kRounded>::Value*>(
+        kRounded ? static_cast<const void*>(args.rounded) : args.activations);
+    from.activations[i] = values + (at < args.rows ? at : args.rows - 1) * args.cols + col;
   }
   return from;
 }
 
 // What lies beyond the last column is zero.
-template <typename Shape>
-__device__ __forceinline__ void CopyWeights(const LinearArgs& args, const Sources<Shape>& from,
-                                            int step, Stage<Shape>* stage) {
+template <typename Shape, bool kRounded>
+__device__ __forceinline__ void CopyChunks(const LinearArgs& args,
+                                           const Sources<Shape, kRounded>& from, int step,
+                                           Stage<Shape>* stage) {
   constexpr int kStep = Shape::kThreads / kRowChunks;
   const int thread = static_cast<int>(threadIdx.x);
   const int64_t first_col = int64_t{step} * kColumns;
@@ -101,6 +105,13 @@ __device__ __forceinline__ void CopyWeights(const LinearArgs& args, const Source
     const int at = ChunkAt(thread / kRowChunks, thread % kRowChunks) + i * kStep * kColumns;
     CopyAsync16(&stage->weights[at], from.weights[i] + first_col, bytes);
   }
+  if constexpr (kRounded) {
+#pragma unroll
+    for (int i = 0; i < Shape::kLoads; ++i) {
+      const int at = ChunkAt(thread / kRowChunks, thread % kRowChunks) + i * kStep * kColumns;
+      CopyAsync16(&stage->activations[at], from.activations[i] + first_col, bytes);
+    }
+  }
 }
 
 template <typename Shape>
@@ -109,8 +120,9 @@ struct Values {
 };
 
 template <typename Shape>
-__device__ __forceinline__ void LoadValues(const LinearArgs& args, const Sources<Shape>& from,
-                                           int step, Values<Shape>* values) {
+__device__ __forceinline__ void LoadValues(const LinearArgs& args,
+                                           const Sources<Shape, false>& from, int step,
+                                           Values<Shape>* values) {
   const int64_t first_col = int64_t{step} * kColumns;
   const bool inside = first_col + static_cast<int>(threadIdx.x) % kRowChunks * kChunk < args.cols;
 #pragma unroll
@@ -171,7 +183,7 @@ __device__ __forceinline__ void MultiplyStage(const Stage<Shape>& stage, int out
   }
 }
 
-template <int kShape>
+template <int kShape, bool kRounded>
 __global__ void __launch_bounds__(ShapeOf<kShape>::kThreads, ShapeOf<kShape>::kBlocks)
     linear_bf16_kernel(const LinearArgs all) {
   using Shape = ShapeOf<kShape>;
@@ -181,15 +193,17 @@ __global__ void __launch_bounds__(ShapeOf<kShape>::kThreads, ShapeOf<kShape>::kB
   const int64_t first_output = SelectTarget(all, Shape::kOutputs, at.outputs, &args);
   const RowTile tile = SelectExpert(Shape::kRows, at.rows, &args.rows, &args);
   if (tile.expert < 0) return;
-  const Sources<Shape> from = FindSources<Shape>(args, first_output, tile.first_row);
+  const auto from = FindSources<Shape, kRounded>(args, first_output, tile.first_row);
   const int num_steps = static_cast<int>((args.cols + kColumns - 1) / kColumns);
-  Values<Shape> values;
+  [[maybe_unused]] Values<Shape> values;
 #pragma unroll
   for (int step = 0; step < kStages - 1; ++step) {
     if (step < num_steps) {
-      CopyWeights(args, from, step, &stages[step]);
-      LoadValues(args, from, step, &values);
-      if (step < kStages - 2) StoreValues(values, &stages[step]);
+      CopyChunks(args, from, step, &stages[step]);
+      if constexpr (!kRounded) {
+        LoadValues(args, from, step, &values);
+        if (step < kStages - 2) StoreValues(values, &stages[step]);
+      }
     }
     CommitCopies();
   }
@@ -202,10 +216,12 @@ __global__ void __launch_bounds__(ShapeOf<kShape>::kThreads, ShapeOf<kShape>::kB
     // The stage has come in whole, and all warps are through with the one before it.
     __syncthreads();
     const int next = step + kStages - 1;
-    if (next - 1 < num_steps) StoreValues(values, &stages[(next - 1) % kStages]);
+    if constexpr (!kRounded) {
+      if (next - 1 < num_steps) StoreValues(values, &stages[(next - 1) % kStages]);
+    }
     if (next < num_steps) {
-      CopyWeights(args, from, next, &stages[next % kStages]);
-      LoadValues(args, from, next, &values);
+      CopyChunks(args, from, next, &stages[next % kStages]);
+      if constexpr (!kRounded) LoadValues(args, from, next, &values);
     }
     CommitCopies();  // also when empty: groups are counted
     MultiplyStage<Shape>(stages[step % kStages], output, row, sums);
@@ -230,7 +246,8 @@ dim3 GridOf(const LinearArgs& args) {
 template <int kShape>
 cudaError_t LaunchTile(const LinearArgs& args, LaunchStream stream) {
   using Shape = ShapeOf<kShape>;
-  return Launch(linear_bf16_kernel<kShape>,
+  return Launch(args.rounded != nullptr ? linear_bf16_kernel<kShape, true>
+                                        : linear_bf16_kernel<kShape, false>,
                 {GridOf<kShape>(args), dim3(Shape::kThreads), kStages * sizeof(Stage<Shape>)},
                 stream, args);
 }

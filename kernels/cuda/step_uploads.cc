@@ -115,7 +115,10 @@ absl::Status StepUploads::Replay(const Recording& recording, cudaStream_t stream
   for (const Copy& copy : recording.copies) {
     if (copy.bytes > 0) std::memcpy(pinned() + copy.begin, copy.host, copy.bytes);
   }
-  LLM_RETURN_IF_ERROR(CopyRange(recording.begin, recording.end, stream));
+  if (absl::Status status = CopyRange(recording.begin, recording.end, stream); !status.ok()) {
+    used_bytes_ = recording.begin;  // what may be on its way is replaced behind it
+    return status;
+  }
   copies_.insert(copies_.end(), recording.copies.begin(), recording.copies.end());
   return absl::OkStatus();
 }

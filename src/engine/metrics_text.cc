@@ -245,6 +245,9 @@ void WriteAhead(const AheadCounters& ahead, PrometheusText* out) {
                ahead.steps_total);
   out->Counter("inlay:ahead_dropped_total", "Steps begun so that then were not wanted.",
                ahead.dropped_total);
+  out->Counter("inlay:ahead_failures_total",
+               "Steps that could not be begun so, and were done when they were asked for.",
+               ahead.failures_total);
 }
 
 void WriteTimes(const EngineMetrics& metrics, PrometheusText* out) {

@@ -85,9 +85,9 @@ void SpillTier::OnEvict(const PrefixBlockId& id, BlockId block) {
     return;
   }
   if (written_ns_ >= kMostWriteNs) return;
-  const int64_t start_ns = clock_->NowNs();
   const size_t bytes = BlockBytes(id.group);
   if (!runner_->ReadBlock(id.group, block, scratch_.data()).ok()) return;  // its next step says why
+  const int64_t start_ns = clock_->NowNs();  // a device may have been in the midst of a step
   const SpillIndex::Slot slot = index_.Add(id, Checksum(scratch_.data(), bytes));
   try {
     writing_ = file_.Write(Offset(slot), scratch_.data(), bytes);

@@ -175,15 +175,24 @@ StepPlan StepLoop::Schedule() {
                      .look_ahead = runner_->runs_ahead() && !IsMoving()};
   ReturnSpilled(limit);
   StepPlan plan = Plan(limit);
-  limit.decodes_only = false;
-  // A plan that only preempted is empty, as is one of decodes that have all ended; the next one is
-  // not.
+  if (std::exchange(limit.decodes_only, false) && plan.chunks.empty()) plan = Plan(limit);
+  // A plan that only preempted is empty; with what that freed, the next one is not.
   if (plan.chunks.empty() && HasRunnable()) plan = Plan(limit);
-  TellSpillFailures();
+  TellTroubles();
   last_step_tokens_ = plan.num_tokens;
   last_step_sequences_ = plan.chunks.size();
   if (!plan.chunks.empty()) CountPlan(plan);
   return plan;
+}
+
+// Of the second tier and the runner, neither of which fails a step.
+void StepLoop::TellTroubles() const {
+  try {
+    if (options_.spill != nullptr) options_.spill->TellFailures();
+    for (const std::string& notice : runner_->TakeNotices()) logger_.Warning(notice);
+  } catch (...) {
+    return;  // no log is worth a step
+  }
 }
 
 StepPlan StepLoop::Plan(const StepLimit& limit) {

@@ -114,12 +114,12 @@ class StepLoop {
   // step_loop.cc
   StepPlan Schedule();
   StepPlan Plan(const StepLimit& limit);
+  void TellTroubles() const;
   bool HasRunnable() const;
   bool IsMoving() const;
   void PublishCounters();
 
   // step_spill.cc
-  void TellSpillFailures() const;
   void ReturnSpilled(const StepLimit& limit);
   void BringBack(ActiveRequest* request);
   void EndReturn(ActiveRequest* request);

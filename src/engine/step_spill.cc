@@ -71,13 +71,4 @@ bool StepLoop::IsOnItsWay(const PrefixPlace& place) const {
   return false;
 }
 
-void StepLoop::TellSpillFailures() const {
-  if (options_.spill == nullptr) return;
-  try {
-    options_.spill->TellFailures();
-  } catch (...) {
-    return;  // no log is worth a step
-  }
-}
-
 }  // namespace llm

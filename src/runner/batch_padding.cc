@@ -13,10 +13,7 @@ absl::Status BatchBuilder::CheckPadding(const StepPlan& plan, const BatchPadding
   const auto num_rows = static_cast<int64_t>(plan.chunks.size());
   const int64_t max_blocks = CeilDiv<int64_t>(shape_.max_context, shape_.block_size);
   const int most = std::min({shape_.max_sequences, shape_.max_tokens, shape_.max_logit_rows});
-  const bool decodes =
-      std::all_of(plan.chunks.begin(), plan.chunks.end(), [](const ScheduledChunk& chunk) {
-        return chunk.length == 1 && chunk.num_logits == 1 && chunk.num_hidden == 0;
-      });
+  const bool decodes = std::all_of(plan.chunks.begin(), plan.chunks.end(), IsDecode);
   if (decodes && num_rows > 0 && num_rows <= padding.rows && padding.rows <= most &&
       LongestTable(plan) <= padding.max_blocks && padding.max_blocks <= max_blocks) {
     return absl::OkStatus();

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "src/base/dcheck.h"
 #include "src/base/nvtx.h"
 #include "src/base/status_macros.h"
 #include "src/runner/model_runner.h"
@@ -13,8 +14,7 @@ namespace llm {
 
 absl::StatusOr<StepLogits> ModelRunner::ExecuteOnDevice(const StepPlan& plan) {
   const bool was_ahead = is_ahead();
-  const int before = queued_mark_;  // of what is on the stream, or was there last
-  const int last = last_.mark;
+  const int before = last_.mark;
   const bool is_queued = TakeAhead(plan);
   absl::Status status = is_queued ? absl::OkStatus() : QueuePlan(plan);
   if (status.ok() && plan.looks_ahead && next_ != nullptr) RunAhead(plan);
@@ -29,9 +29,11 @@ absl::StatusOr<StepLogits> ModelRunner::ExecuteOnDevice(const StepPlan& plan) {
   if (ahead_) next_->SetTokens(TokensOf(results.measures), model_.config.vocab_size);
   if (is_queued) KeepRows(results.measures);
   StepLogits logits = ResultsOf(results, last_);
-  if (was_ahead) {
-    logits.device_ns = device_stream_->NsBetween(is_queued ? last : before, last_.mark)
-                           .value_or(StepLogits::kNotMeasured);
+  // A step behind one that is dropped may have come long after it, or have waited for it.
+  if (was_ahead) logits.device_ns = StepLogits::kNotMeasured;
+  if (is_queued) {
+    logits.device_ns =
+        device_stream_->NsBetween(before, last_.mark).value_or(StepLogits::kNotMeasured);
   }
   return logits;
 }
@@ -65,6 +67,7 @@ void ModelRunner::RunAhead(const StepPlan& plan) {
     if (step.ok()) ahead_ = *std::move(step);
   } catch (const std::bad_alloc&) {  // what is on the stream is nobody's
   }
+  if (!ahead_) ++ahead_counters_.failures_total;
 }
 
 absl::StatusOr<QueuedStep> ModelRunner::Queue(const StepPlan& plan,
@@ -80,6 +83,12 @@ absl::StatusOr<QueuedStep> ModelRunner::Queue(const StepPlan& plan,
   if (bucket) batch.logit_rows = batch.logit_rows.first(plan.chunks.size());
   const StepDraws draws = draw_builder_->Build(plan);  // while the device works
   LLM_RETURN_IF_ERROR(DrawRows(static_cast<int64_t>(batch.logit_rows.size()), draws));
+  // Of a step that runs ahead the device draws what it drew in the step before: the host asks for
+  // no row.
+  LLM_DCHECK(pending.empty() || std::all_of(plan.chunks.begin(), plan.chunks.end(),
+                                            [&, row = size_t{0}](const auto& chunk) mutable {
+                                              return draws.has(row++) || !NeedsLogits(chunk);
+                                            }));
   LLM_RETURN_IF_ERROR(FetchResults(plan, batch, draws, model_.config, results_, host_results_[mark],
                                    device_stream_.get()));
   LLM_RETURN_IF_ERROR(device_stream_->Mark(mark));

@@ -41,8 +41,8 @@ std::optional<GraphBucket> BucketOf(const StepPlan& plan, const GraphShape& shap
   const bool long_rope = plan.chunks.front().sequence->request.long_rope;
   int longest = 0;
   for (const ScheduledChunk& chunk : plan.chunks) {
-    if (chunk.length != 1 || chunk.num_logits != 1 || chunk.num_hidden != 0 || chunk.begin < 0 ||
-        chunk.begin >= shape.max_context || chunk.sequence->request.long_rope != long_rope) {
+    if (!IsDecode(chunk) || chunk.begin < 0 || chunk.begin >= shape.max_context ||
+        chunk.sequence->request.long_rope != long_rope) {
       return std::nullopt;
     }
     longest = std::max(longest, chunk.begin + 1);

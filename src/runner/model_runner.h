@@ -50,6 +50,9 @@ class ModelRunner : public Runner {
     return kv_cache_->WriteBlock(group, block, from);
   }
   absl::Status DeviceStatus() const override { return device_status_; }
+  std::vector<std::string> TakeNotices() override {
+    return device_stream_ != nullptr ? device_stream_->TakeNotices() : std::vector<std::string>();
+  }
   GraphCounters graphs() const override {
     return graphs_ != nullptr ? graphs_->counters() : GraphCounters();
   }

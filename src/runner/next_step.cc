@@ -36,10 +36,6 @@ bool SameRow(const Batch& wanted, size_t wanted_row, const Batch& made, size_t m
   return true;
 }
 
-bool IsDecode(const ScheduledChunk& chunk) {
-  return chunk.length == 1 && chunk.num_logits == 1 && chunk.num_hidden == 0;
-}
-
 }  // namespace
 
 NextStep::NextStep(int max_sequences, int block_size) : block_size_(block_size) {
@@ -56,7 +52,7 @@ bool NextStep::Follow(const StepPlan& plan, const QueuedStep& queued,
   for (size_t i = 0; i < plan.chunks.size(); ++i) {
     Sequence* sequence = plan.chunks[i].sequence;
     const int32_t num_generated = sequence->num_generated_tokens();
-    if (num_generated + 1 >= sequence->request.stop.max_new_tokens) continue;  // its last token
+    if (EndsWithNextToken(*sequence)) continue;
     const SamplingParams& params = sequence->request.sampling;
     const auto row = static_cast<size_t>(rows[i]);
     const bool host_draws = NeedsLogits(plan.chunks[i]) && !queued.has_draw(row);

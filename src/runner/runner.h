@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -35,8 +37,8 @@ struct StepLogits {
   const float* hidden = nullptr;  // [hidden_rows, hidden_size], after the final norm
   int64_t hidden_rows = 0;
   int64_t hidden_size = 0;
-  // What the device took for a step that it began before the call, or behind one that was begun for
-  // nothing; kNotMeasured: it cannot say. 0: it began with the call.
+  // What the device took for a step that it began before the call; kNotMeasured: it cannot say, as
+  // behind one that was begun for nothing. 0: it began with the call.
   int64_t device_ns = 0;
   static constexpr int64_t kNotMeasured = -1;
 };
@@ -67,6 +69,8 @@ class Runner {
   // Not OK: the device is lost, and no later call can succeed.
   virtual absl::Status DeviceStatus() const { return absl::OkStatus(); }
   virtual GraphCounters graphs() const { return {}; }
+  // What there is to say in the log since the last call.
+  virtual std::vector<std::string> TakeNotices() { return {}; }
   // Before the first Execute: the ops of a step go to `trace` while it is on.
   virtual void SetTrace(TraceRecorder* /*trace*/, const Clock* /*clock*/) {}
 };

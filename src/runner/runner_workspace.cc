@@ -31,13 +31,16 @@ UploadMemory TakeUploads(const ModelConfig& config, const BatchShape& shape, con
   return uploads;
 }
 
+DenseShape LinearShape(const ModelConfig& config, const RunnerOptions& options) {
+  return {.max_rows = std::max(options.max_step_tokens, options.max_logit_rows),
+          .max_cols = std::max({config.hidden_size, config.q_size(), config.ffn_size,
+                                config.experts.shared_ffn_size, config.latent.query_rank})};
+}
+
 absl::Span<std::byte> TakeLibrary(const ModelConfig& config, const KernelTable& kernels,
                                   const RunnerOptions& options, Arena* device) {
   if (options.batch_invariant || kernels.dense_workspace_bytes == nullptr) return {};
-  const size_t bytes = kernels.dense_workspace_bytes(
-      {.max_rows = std::max(options.max_step_tokens, options.max_logit_rows),
-       .max_cols = std::max({config.hidden_size, config.q_size(), config.ffn_size,
-                             config.experts.shared_ffn_size, config.latent.query_rank})});
+  const size_t bytes = kernels.dense_workspace_bytes(LinearShape(config, options));
   return {device->Take<std::byte>(static_cast<int64_t>(bytes)), bytes};
 }
 
@@ -78,9 +81,15 @@ RunnerWorkspace LayOutRunner(const ModelConfig& config, const KernelTable& kerne
   workspace.uploads = TakeUploads(config, shape, draws, options.run_ahead, host, device);
   if (options.run_ahead) workspace.wanted_builder = std::make_unique<BatchBuilder>(shape, host);
   workspace.library = TakeLibrary(config, kernels, options, device);
+  if (workspace.library.empty()) {
+    workspace.uploads.rounded_bytes = RoundedBytes(LinearShape(config, options));
+    workspace.uploads.rounded =
+        device->Take<std::byte>(static_cast<int64_t>(workspace.uploads.rounded_bytes));
+  }
   workspace.draw_builder = std::make_unique<DrawBuilder>(draws, host);
   workspace.edited_logits = device->Take<float>(draws.max_edits());
-  // Rows of logits and hidden states are read of a step that nothing runs ahead of.
+  // A step that runs ahead brings no rows of logits and no hidden states (see Queue): those of the
+  // step before may be read meanwhile.
   float* hidden = host->Take<float>(int64_t{options.max_logit_rows} * config.hidden_size);
   float* logits = host->Take<float>(num_logits);
   for (StepResults& one : workspace.host_results) {

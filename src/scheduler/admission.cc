@@ -49,7 +49,8 @@ bool SchedulerImpl::HeldBack(const Sequence& sequence) const {
 }
 
 // Whether the first that waits, and is not held back, would be admitted, with budget left.
-bool SchedulerImpl::NextMayStart(const Step& step) {
+// `behind`: in the step behind this one, in which a sibling's prompt has ended.
+bool SchedulerImpl::NextMayStart(const Step& step, bool behind) {
   if (FreeLogitRows(step.plan) < 1 ||
       running_.size() >= static_cast<size_t>(options_.max_sequences)) {
     return false;
@@ -60,7 +61,7 @@ bool SchedulerImpl::NextMayStart(const Step& step) {
   if (first == waiting_.end()) return false;
   const Sequence& next = **first;
   const Start start = FindStart(next);
-  return !start.waits && MayAdmit(next, start, step.limit.max_tokens);
+  return start.waits ? behind : MayAdmit(next, start, step.limit.max_tokens);
 }
 
 void SchedulerImpl::AdmitWaiting(Step* step) {

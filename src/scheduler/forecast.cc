@@ -158,7 +158,7 @@ FirstTokenForecast SchedulerImpl::Forecast(const ForecastQuery& query) const {
   const double elapsed_ns =
       plan_outstanding_ ? static_cast<double>(std::max<int64_t>(0, query.now_ns - planned_at_ns_))
                         : 0;
-  // The step behind it may have begun too: it is one of decodes.
+  // The step behind it may have begun too, unless the runner had a reason of its own: a decode.
   const double begun_ns = looked_ahead_ ? decode_ns : 0;
   const double total_ns =
       begun_ns + steps * decode_ns + prefill_ns - std::min(elapsed_ns, decode_ns + prefill_ns);

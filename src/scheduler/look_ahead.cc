@@ -9,11 +9,6 @@
 namespace llm {
 namespace {
 
-// The token that this step gives is its last: nothing is computed of it.
-bool EndsByLength(const Sequence& sequence) {
-  return sequence.num_generated_tokens() + 1 >= sequence.request.stop.max_new_tokens;
-}
-
 // It has all of its prompt behind it, and a token comes of it.
 bool Decodes(const ScheduledChunk& chunk) {
   const Sequence& sequence = *chunk.sequence;
@@ -38,11 +33,11 @@ void SchedulerImpl::CoverTokens(Sequence* sequence, int32_t num_tokens) {
 // no room now start a step after somebody's end.
 bool SchedulerImpl::MayLookAhead(const Step& step) {
   const std::vector<ScheduledChunk>& chunks = step.plan.chunks;
-  const auto ends = [](const ScheduledChunk& chunk) { return EndsByLength(*chunk.sequence); };
+  const auto ends = [](const ScheduledChunk& chunk) { return EndsWithNextToken(*chunk.sequence); };
   return !step.preempted && chunks.size() == running_.size() &&
          std::all_of(chunks.begin(), chunks.end(), Decodes) &&
          !std::all_of(chunks.begin(), chunks.end(), ends) &&
-         (waiting_.empty() || !NextMayStart(step));
+         (waiting_.empty() || !NextMayStart(step, /*behind=*/true));
 }
 
 // For all or for none: a step that leaves somebody out would be worth little.
@@ -52,12 +47,12 @@ void SchedulerImpl::LookAhead(Step* step) {
     for (const ScheduledChunk& chunk : step->plan.chunks) {
       const BlockTable& table = chunk.sequence->block_tables[static_cast<size_t>(g)];
       const int64_t covered = static_cast<int64_t>(table.size()) * options_.block_size;
-      if (!EndsByLength(*chunk.sequence) && covered <= chunk.sequence->num_tokens()) ++missing;
+      if (!EndsWithNextToken(*chunk.sequence) && covered <= chunk.sequence->num_tokens()) ++missing;
     }
     if (missing > blocks_.pool(g).num_available()) return;
   }
   for (const ScheduledChunk& chunk : step->plan.chunks) {
-    if (EndsByLength(*chunk.sequence)) continue;
+    if (EndsWithNextToken(*chunk.sequence)) continue;
     CoverTokens(chunk.sequence, chunk.sequence->num_tokens() + 1);
   }
   step->plan.looks_ahead = true;

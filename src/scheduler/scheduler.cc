@@ -179,7 +179,7 @@ void SchedulerImpl::FillPlan(Step* step) {
   ScheduleDecodes(step);
   const bool decodes_only = step->limit.decodes_only;
   if (!decodes_only) SchedulePrefills(step);
-  blocked_by_room_ = step->preempted;
+  if (!decodes_only || step->preempted) blocked_by_room_ = step->preempted;
   // What a victim has just given back belongs to those that needed it; the victim itself would come
   // straight back.
   if (!step->preempted && !decodes_only) AdmitWaiting(step);

@@ -111,7 +111,7 @@ class SchedulerImpl : public Scheduler {
 
   // admission.cc
   void AdmitWaiting(Step* step);
-  bool NextMayStart(const Step& step);
+  bool NextMayStart(const Step& step, bool behind = false);
   bool CountsAsLong(int32_t num_tokens) const {
     return options_.max_long_sequences > 0 && num_tokens >= options_.long_tokens;
   }

@@ -32,6 +32,16 @@ inline bool NeedsLogits(const ScheduledChunk& chunk) {
          AdjustsRow(params, chunk.sequence->num_generated_tokens());
 }
 
+// One token of a sequence that gives the next.
+inline bool IsDecode(const ScheduledChunk& chunk) {
+  return chunk.length == 1 && chunk.num_logits == 1 && chunk.num_hidden == 0;
+}
+
+// The token that the sequence gets next is its last: nothing is computed of it.
+inline bool EndsWithNextToken(const Sequence& sequence) {
+  return sequence.num_generated_tokens() + 1 >= sequence.request.stop.max_new_tokens;
+}
+
 // The first `tokens` tokens of `source` are copied to `destination`, which is fresh, before the
 // forward pass.
 struct BlockCopy {

@@ -21,7 +21,8 @@ class DeviceGraph {
   virtual ~DeviceGraph() = default;
 };
 
-// Work is done in the order in which it was put here, at the latest when Wait returns. Used by one
+// Work is done in the order in which it was put here, at the latest when Wait returns, or WaitFor a
+// mark behind it. Used by one
 // thread at a time. A call fails with what the device reports then, be it of earlier work.
 class DeviceStream {
  public:
@@ -41,8 +42,8 @@ class DeviceStream {
   // What that library would not do, or failed at, since the last call, for the log: a line each.
   virtual std::vector<std::string> TakeNotices() { return {}; }
 
-  // Between the device and the host. Pinned host memory is read, or filled, at the latest when Wait
-  // returns, other memory before the call does.
+  // Between the device and the host. Pinned host memory is read, or filled, when that work is done,
+  // at the latest when Wait returns, other memory before the call does.
   virtual absl::Status CopyIn(void* to, const void* from, size_t bytes) = 0;
   virtual absl::Status CopyOut(void* to, const void* from, size_t bytes) = 0;
   // Within the device; the ranges do not overlap.
@@ -74,12 +75,16 @@ class DeviceStream {
   }
 };
 
-// For the arrays of a step; it outlives the stream.
+// For the arrays of a step, and beside them; it outlives the stream.
 struct UploadMemory {
   std::byte* device = nullptr;  // `bytes`
   std::byte* pinned = nullptr;  // kStages * bytes
   std::byte* staged = nullptr;  // likewise, the device's; null: no step begins ahead
   size_t bytes = 0;
+  // The device's, for activations that a linear layer rounds for all of its blocks; null: each
+  // block rounds them by itself.
+  std::byte* rounded = nullptr;
+  size_t rounded_bytes = 0;
 
   // Those of a step are written while those of the step before are still read.
   static constexpr size_t kStages = 2;

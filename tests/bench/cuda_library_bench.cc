@@ -43,10 +43,11 @@ double LargestRate(const Bench& bench, DenseType type) {
 
 absl::StatusOr<double> LibraryMicroseconds(const Bench& bench, DenseType type, int64_t rows,
                                            int64_t outputs, int64_t cols) {
+  const size_t workspace_bytes = bench.quick ? size_t{1} << 20 : kWorkspaceBytes;
   LLM_ASSIGN_OR_RETURN(const DeviceMemoryOwner workspace,
-                       AllocateDevice(kWorkspaceBytes, "cuBLASLt"));
+                       AllocateDevice(workspace_bytes, "cuBLASLt"));
   LLM_ASSIGN_OR_RETURN(const std::unique_ptr<CublasLt> library,
-                       CublasLt::Create(workspace.get(), kWorkspaceBytes));
+                       CublasLt::Create(workspace.get(), workspace_bytes));
   const int64_t bytes = outputs * cols * ElementBytes(type);
   const int64_t copies = CopiesBeyondCaches(bench, bytes);
   LLM_ASSIGN_OR_RETURN(const DeviceMemoryOwner weights,

@@ -111,8 +111,8 @@ Figure FigureOf(const Bench& bench, const Case& c) {
   figure.bytes = static_cast<double>(c.weight_bytes() + in + c.rows * c.shape.outputs * 4);
   figure.operations = 2.0 * static_cast<double>(c.rows * c.shape.outputs * c.shape.cols);
   figure.operations_per_s = quants ? bench.limits.int8_per_s : bench.limits.bf16_per_s;
-  // Activations are three bf16 there.
-  if (c.format == WeightFormat::kF8_E4M3) figure.passes = 3;
+  // Activations are two f16 there.
+  if (c.format == WeightFormat::kF8_E4M3) figure.passes = 2;
   return figure;
 }
 

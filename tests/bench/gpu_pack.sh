@@ -18,13 +18,13 @@ ninja -C "$folder" gpu_tests cuda_bench synthetic_model llm-bench
 mkdir -p "$pack/tests/gpu" "$pack/tests/bench" "$pack/samples" "$pack/lib"
 programs=("$folder"/tests/gpu/*_on_gpu_test "$folder"/tests/bench/{cuda_bench,synthetic_model} "$folder"/samples/llm-bench)
 for program in "${programs[@]}"; do strip -o "$pack/${program#"$folder"/}" "$program"; done
-# Libraries, but for those of every system.
+# Libraries, but for those of every system, and CUDA's.
 ldd "${programs[@]}" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
-  grep -Ev '/(libc|libm|libdl|librt|libpthread|libgcc_s|libstdc\+\+)\.so' |
+  grep -Ev '/(libc|libm|libdl|librt|libpthread|libgcc_s|libstdc\+\+|libcu[a-zA-Z]*)\.so' |
   while IFS= read -r library; do strip -o "$pack/lib/$(basename "$library")" "$library"; done
 sed -e '/^add_test\|^set_tests_properties/!d' -e "s|\"$folder/|\"\$ENV{INLAY_PACK}/|g" \
   -e 's|_BACKTRACE_TRIPLES ".*")$|WORKING_DIRECTORY "$ENV{INLAY_ROOT}")|' \
   "$folder/tests/gpu/CTestTestfile.cmake" >"$pack/CTestTestfile.cmake"
 git -C "$root" describe --always --dirty >"$pack/packed"
-tar -C "$pack" -c . | xz -T0 -6 --lzma2=dict=128MiB >"$out"
+tar -C "$pack" -c . | xz --lzma2=preset=2,dict=128MiB >"$out"
 ls -l "$out"

@@ -127,6 +127,8 @@ class ReportTest(unittest.TestCase):
 |---|---|---|---|
 | linear_int_few, Q4_K gate_up [28,672, 4,096], 1 row | 66 MB | 20 | 80 %: few |
 | the same, o [4,096, 4,096] | 9 MB | 3 | 50 %: small |
+| linear_split, F8_E4M3 gate_up, 1 row | 125 MB | 37 | 50 % |
+| linear_split, the same, 4,096 rows | 125 MB | 2,920 | 25 % |
 | linear_bf16, gate_up, 4,096 rows | 235 MB | 972 | 40 % |
 | attention, prefill 4,096 tokens, 128 heads of 576, bf16 | | | 30 % |
 | sample, 256 rows of 128,256, top-p | | | 33 % |
@@ -145,12 +147,23 @@ class ReportTest(unittest.TestCase):
         self.assertEqual(self.share("attention f16", "prefill 4096 tokens, 128 heads of 576"), None)
         self.assertEqual(self.share("attention bf16", "prefill 4096 tokens, 128 heads of 576"), 0.3)
         self.assertEqual(self.share("sample", "256 rows of 128256, top-p"), 0.33)
+        self.assertEqual(self.share("linear F8_E4M3", "gate_up [28672, 4096], 1 row"), 0.5)
+        self.assertEqual(self.share("linear F8_E4M3", "gate_up [28672, 4096], 4096 rows"), 0.25)
         self.assertEqual(self.share("linear BF16", "gate_up [28672, 4096], 8 rows"), None)
         self.assertEqual(self.share("linear Q4_K", "down [4096, 14336], 1 row"), None)
 
     def test_the_table_of_the_kernels_is_read(self):
         with open(gpu_report.README, encoding="utf-8") as file:
-            self.assertGreater(len(gpu_report.expectations(file.read())), 10)
+            rows = gpu_report.expectations(file.read())
+        self.assertGreater(len(rows), 10)
+        # The words are those of the benchmark's figures; not all of them need have a row.
+        figures = [("linear Q4_K", "gate_up [28672, 4096], 1 row"), ("linear BF16", "gate_up [28672, 4096], 1 row"),
+                   ("linear BF16", "gate_up [28672, 4096], 4096 rows"), ("linear F8_E4M3", "gate_up [28672, 4096], 1 row"),
+                   ("attention f16", "1 token, 8192 keys"), ("attention f16", "prefill 4096 tokens"),
+                   ("attention bf16", "prefill 4096 tokens, 128 heads of 576"), ("row_stats", "256 rows of 128256"),
+                   ("sample", "256 rows of 128256, top-p")]
+        found = [gpu_report.expected({"what": what, "shape": shape}, rows) for what, shape in figures]
+        self.assertGreater(len([share for share in found if share is not None]), 6, found)
 
 
 if __name__ == "__main__":

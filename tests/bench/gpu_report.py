@@ -29,9 +29,12 @@ def expectations(readme):
         elif inside and not line.startswith("|"):
             break
         elif inside and not cells[0].startswith("---"):
-            same = cells[0].startswith("the same")
-            own = words(cells[0].removeprefix("the same"))
-            last = last + own if same else own
+            own = words(cells[0].replace("the same", ""))
+            if cells[0].startswith("the same"):
+                own = last + own
+            elif "the same" in cells[0]:
+                own = own + last[1:]  # of another op
+            last = own
             share = re.match(r"(\d+) %", cells[-1])
             if share:
                 rows.append((last, int(share.group(1)) / 100))

@@ -1,71 +1,25 @@
 // Engines whose steps of decodes are graphs: the same answers, less to do for the host, and no
 // request that fails because a graph cannot be made.
-#include "tests/cuda_on_cpu/engine_on_cuda_fixture.h"
+#include "tests/cuda_on_cpu/llama_on_cuda_fixture.h"
 
 namespace llm {
 namespace {
 
-class EngineGraphsOnCudaTest : public EngineOnCudaTest {
+class EngineGraphsOnCudaTest : public LlamaOnCudaTest {
  protected:
-  void SetUp() override { golden_ = Golden("llama_h64-F32"); }
-  std::vector<int32_t> Ids(size_t prompt) const {
-    return golden_["prompts"][prompt]["ids"].get<std::vector<int32_t>>();
-  }
-  std::vector<int32_t> Expected(size_t count) const {
-    auto tokens = golden_["prompts"][0]["greedy"].get<std::vector<int32_t>>();
-    tokens.resize(count);
-    return tokens;
-  }
-  // Its tokens are drawn, so that they show any bit of the logits sooner or later.
-  llm_request_id SubmitDrawn(const std::vector<int32_t>& ids, uint32_t max_new_tokens) {
-    llm_request request;
-    llm_request_init(&request);
-    request.prompt_ids = ids.data();
-    request.num_prompt_ids = ids.size();
-    request.max_new_tokens = max_new_tokens;
-    request.ignore_eos = LLM_ON;
-    request.temperature = 1.5f;
-    request.seed = max_new_tokens;
-    request.set |= LLM_SET_SEED;
-    llm_request_id id = 0;
-    EXPECT_EQ(llm_submit(engine_, &request, &id), LLM_OK) << llm_last_error();
-    return id;
-  }
-  void Steps(int count) {
-    uint32_t worked = 0;
-    for (int i = 0; i < count; ++i) EXPECT_EQ(llm_engine_step(engine_, &worked), LLM_OK);
-  }
   // Requests of several lengths that come and go; what each was answered, in their order.
   std::vector<std::vector<int32_t>> Serve(uint32_t graphs) {
     llm_engine_options options = EngineOptions();
     options.graphs = graphs;
-    Open("llama_h64-F32", options);
+    Open(kModel, options);
     std::vector<llm_request_id> ids = {SubmitDrawn(Ids(0), 14)};
     Steps(4);
     ids.push_back(SubmitDrawn(Ids(1), 5));
     ids.push_back(SubmitDrawn(Ids(0), 3));
     Steps(3);
     ids.push_back(SubmitDrawn(Ids(0), 9));
-    RunAll();
-    Poll();
-    std::vector<std::vector<int32_t>> tokens;
-    for (const llm_request_id id : ids) {
-      EXPECT_EQ(answers_[id].status, LLM_OK) << answers_[id].message;
-      tokens.push_back(answers_[id].ids);
-    }
-    answers_.clear();
-    CloseEngine();
-    CloseModel();
-    return tokens;
+    return Finish(ids);
   }
-  llm_metrics_snapshot Metrics() {
-    llm_metrics_snapshot metrics;
-    llm_metrics_snapshot_init(&metrics);
-    EXPECT_EQ(llm_metrics(engine_, &metrics), LLM_OK);
-    return metrics;
-  }
-
-  nlohmann::json golden_;
 };
 
 TEST_F(EngineGraphsOnCudaTest, RequestsThatComeAndGoGetTheSameTokens) {
@@ -81,7 +35,7 @@ TEST_F(EngineGraphsOnCudaTest, RequestsThatComeAndGoGetTheSameTokens) {
 TEST_F(EngineGraphsOnCudaTest, AGraphIsOneCallInThePlaceOfMany) {
   llm_engine_options options = EngineOptions();
   options.run_ahead = LLM_OFF;  // each step's calls are its own
-  Open("llama_h64-F32", options);
+  Open(kModel, options);
   const llm_request_id id = Submit(Ids(0), 6);
   const auto calls_of_a_step = [&] {
     const int64_t before = gpu().num_calls();
@@ -104,9 +58,9 @@ TEST_F(EngineGraphsOnCudaTest, AGraphIsOneCallInThePlaceOfMany) {
 // What graphs take is kept for them from the start.
 TEST_F(EngineGraphsOnCudaTest, GraphsStayWithinThePlan) {
   llm_memory_plan plan;
-  ASSERT_EQ(TryPlan(PathOf("llama_h64-F32"), ModelOptions(), EngineOptions(), &plan), LLM_OK)
+  ASSERT_EQ(TryPlan(PathOf(kModel), ModelOptions(), EngineOptions(), &plan), LLM_OK)
       << llm_last_error();
-  Open("llama_h64-F32");
+  Open(kModel);
   const size_t opened = memory().allocated_bytes();
   for (const int count : {1, 2, 4, 1}) {  // each bucket of rows, twice and more
     for (int i = 0; i < count; ++i) Submit(Ids(0), 5);
@@ -124,7 +78,7 @@ TEST_F(EngineGraphsOnCudaTest, GraphsStayWithinThePlan) {
 TEST_F(EngineGraphsOnCudaTest, WithoutMemoryForAGraphStepsAreLaunchedUntilThereIsSome) {
   llm_engine_options options = EngineOptions();
   options.run_ahead = LLM_OFF;  // a step is one of the device's too
-  Open("llama_h64-F32", options);
+  Open(kModel, options);
   gpu().set_graphs(false);
   const llm_request_id id = Submit(Ids(0), 16);
   Steps(9);  // the prompt, the first of its shape, a failure, two without, a failure, three without
@@ -147,7 +101,7 @@ TEST_F(EngineGraphsOnCudaTest, WithoutMemoryForAGraphStepsAreLaunchedUntilThereI
 TEST_F(EngineGraphsOnCudaTest, AHostThatCapturesItsOwnStreamsIsNotDisturbed) {
   const StreamOwner stream = std::move(CreateStream()).value();
   ASSERT_EQ(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeGlobal), cudaSuccess);
-  Open("llama_h64-F32");
+  Open(kModel);
   const llm_request_id id = Submit(Ids(0), 5);
   RunAll();
   Poll();
@@ -167,7 +121,7 @@ TEST_F(EngineGraphsOnCudaTest, AGraphThatCannotBeMadeFailsNoStep) {
   for (const char* call : {"cudaGraphCreate", "LoadKernel", "cudaGraphAddKernelNode",
                            "cudaGraphInstantiate", "cudaGraphLaunch", "cudaGraphDestroy"}) {
     SCOPED_TRACE(call);
-    Open("llama_h64-F32");
+    Open(kModel);
     gpu().FailNext(call, cudaErrorMemoryAllocation);
     const llm_request_id id = Submit(Ids(0), 5);
     RunAll();
@@ -185,7 +139,7 @@ TEST_F(EngineGraphsOnCudaTest, AGraphThatCannotBeMadeFailsNoStep) {
 }
 
 TEST_F(EngineGraphsOnCudaTest, AStepThroughAGraphInWhichOneCallFailsIsRepeated) {
-  Open("llama_h64-F32");
+  Open(kModel);
   Submit(Ids(0), 5);
   RunAll();
   Poll();
@@ -210,7 +164,7 @@ TEST_F(EngineGraphsOnCudaTest, AStepThroughAGraphInWhichOneCallFailsIsRepeated) 
 TEST_F(EngineGraphsOnCudaTest, ADeviceThatIsLostInAGraphEndsEveryRequestOnce) {
   for (int64_t call = 0; call < 16; call += 3) {
     SCOPED_TRACE(call);
-    Open("llama_h64-F32");
+    Open(kModel);
     Submit(Ids(0), 9);
     Steps(4);
     EXPECT_GT(gpu().num_graph_launches(), 0);

@@ -1,6 +1,7 @@
 // Queues of work, launch limits, and the number of the call that fails.
 #include "tests/cuda_on_cpu/gpu.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <iterator>
 #include <utility>
@@ -109,6 +110,11 @@ Queue* Gpu::Find(cudaStream_t stream) {
   queue.id = id;
   queue.device = current_device();
   return &queue;
+}
+
+bool Gpu::has_work() const {
+  return std::any_of(queues_.begin(), queues_.end(),
+                     [](const auto& queue) { return queue.second.done < queue.second.submitted; });
 }
 
 Queue* Gpu::FindById(uint64_t id) {

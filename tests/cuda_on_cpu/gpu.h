@@ -56,6 +56,7 @@ class Gpu {
   void BreakCall(int64_t number) { breaking_call_ = num_calls_ + number; }
   const std::string& failed_call() const { return failed_call_; }  // of the two; empty: none yet
   int64_t num_calls() const { return num_calls_; }
+  bool has_work() const;  // on any stream
   // By the function's name, as FailNext takes it.
   const std::map<std::string, int64_t>& calls() const { return calls_; }
   int64_t num_launches() const { return num_launches_; }

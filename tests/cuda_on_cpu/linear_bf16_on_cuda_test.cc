@@ -5,6 +5,8 @@
 #include <limits>
 
 #include "src/tensor/float_convert.h"
+#include "tests/cuda_on_cpu/device_copies.h"
+#include "tests/cuda_on_cpu/gpu.h"
 #include "tests/cuda_on_cpu/host_table.h"
 #include "tests/cuda_on_cpu/warp.h"
 #include "tests/kernels/linear_fixture.h"
@@ -118,6 +120,38 @@ TEST_F(LinearBF16OnCudaTest, ARowHasTheSameBitsInEveryBatch) {
       const auto expected = whole[static_cast<size_t>(begin * 303) + i];
       ASSERT_EQ(std::bit_cast<uint32_t>(part[i]), std::bit_cast<uint32_t>(expected))
           << count << " rows, element " << i;
+    }
+  }
+}
+
+// Rounded once for all blocks, as many rows at a time as there is memory for.
+TEST_F(LinearBF16OnCudaTest, RowsThatWereRoundedBeforeGiveTheSameBits) {
+  std::mt19937 random(73);
+  constexpr int64_t kRows = 140, kCols = 264;
+  for (const int64_t outputs : {20, 150, 300}) {
+    const Problem problem(kRows, outputs, kCols, &random);
+    const std::vector<float> expected = problem.Run(0, kRows);
+    for (const int64_t fitting : {kRows, int64_t{70}}) {
+      SCOPED_TRACE(testing::Message() << outputs << " outputs, " << fitting << " rows fit");
+      std::vector<float> out(expected.size(), kUntouched);
+      std::vector<std::byte> rounded(static_cast<size_t>(fitting * kCols) * sizeof(uint16_t));
+      DeviceCopies copies;
+      LinearOutput output = {problem.packed->weight, nullptr, copies.InOut(out.data(), out.size()),
+                             outputs + 3};
+      output.weight.data = copies.In(output.weight.data, static_cast<size_t>(outputs * kCols) * 2);
+      output.bias = copies.In(problem.bias.data(), problem.bias.size());
+      CudaStream stream = copies.stream();
+      stream.rounded = copies.InOut(rounded.data(), rounded.size());
+      stream.rounded_bytes = rounded.size();
+      const int64_t before = cuda_on_cpu::Gpu::Get().num_launches();
+      const absl::Status status = copies.Finish(
+          cuda::Linear({.activations = copies.InOut(problem.activations.Values(0, kRows)),
+                        .outputs = absl::MakeConstSpan(&output, 1),
+                        .round_to_bf16 = true},
+                       stream));
+      ASSERT_TRUE(status.ok()) << status;
+      EXPECT_EQ(cuda_on_cpu::Gpu::Get().num_launches() - before, fitting == kRows ? 2 : 4);
+      EXPECT_EQ(out, expected);
     }
   }
 }

@@ -154,7 +154,7 @@ void ScriptedRunner::RunAhead(const StepPlan& plan) {
   if (!run_ahead || !plan.looks_ahead) return;
   for (const ScheduledChunk& chunk : plan.chunks) {
     const Sequence& sequence = *chunk.sequence;
-    if (sequence.num_generated_tokens() + 1 >= sequence.request.stop.max_new_tokens) continue;
+    if (EndsWithNextToken(sequence)) continue;
     for (size_t group = 0; group < slots_.size(); ++group) {
       Slot(group, sequence, sequence.num_tokens());
     }

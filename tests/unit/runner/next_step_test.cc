@@ -25,9 +25,9 @@ class NextStepTest : public testing::Test {
       std::iota(one->tokens.begin(), one->tokens.end(), 100);
       one->arrival_index = ++num_sequences_;
     }
-    first_.block_tables = {{7, 2}};
-    second_.block_tables = {{3, 9}};
-    third_.block_tables = {{1, 4}};
+    first_.block_tables = {{7, 2}, {kNullBlock, 5}};  // behind the window
+    second_.block_tables = {{3, 9}, {0, 1}};
+    third_.block_tables = {{1, 4}, {8, 6}};
     plan_.chunks = {{&first_, 19, 1, 1}, {&second_, 0, 20, 1}, {&third_, 19, 1, 1}};
     queued_.num_rows = 3;
     queued_.draw_of_row = {-1, 0, -1};
@@ -40,8 +40,8 @@ class NextStepTest : public testing::Test {
             .max_logit_rows = 4,
             .max_context = 64,
             .block_size = kBlockSize,
-            .groups = {{.window = 0, .layers = {0}}},
-            .num_blocks = {10}};
+            .groups = {{.window = 0, .layers = {0}}, {.window = 3, .layers = {1}}},
+            .num_blocks = {10, 10}};
   }
   static BatchBuilder MakeBuilder(std::vector<std::byte>* memory) {
     memory->resize(BatchBuilder::ArrayBytes(Shape()) + 64);
@@ -153,6 +153,10 @@ TEST_F(NextStepTest, APlanThatAsksForAnythingElseIsNot) {
   second_.block_tables[0] = {3, 5};
   EXPECT_FALSE(Serves(foretold, made));
   second_.block_tables[0] = {3, 9};
+  second_.block_tables[1][1] = 2;
+  EXPECT_FALSE(Serves(foretold, made));
+  second_.block_tables[1] = {kNullBlock, 1};  // what the window has left behind is not asked for
+  EXPECT_TRUE(Serves(foretold, made));
   second_.request.long_rope = true;
   EXPECT_FALSE(Serves(foretold, made));
   second_.request.long_rope = false;

@@ -98,6 +98,35 @@ TEST_F(LookAheadTest, SomebodyWhoFindsNoPlaceWaitsForNoStepButThatBehindAnEnd) {
   EXPECT_EQ(waits->status, SequenceStatus::kRunning);
 }
 
+// A choice whose sibling computes the prompt in this step takes it over in the next one.
+TEST_F(LookAheadTest, ChoicesThatWaitForAPromptAreNotMadeToWaitForAStepMore) {
+  Start(32);
+  std::vector<Sequence*> choices;
+  for (int i = 0; i < 2; ++i) {
+    choices.push_back(AddOf(6, 10));
+    choices.back()->siblings = &choices;
+  }
+  EXPECT_FALSE(Step(kLooksAhead).looks_ahead);
+  EXPECT_EQ(Step(kLooksAhead).chunks.size(), 2u);
+}
+
+// Full pools are no less full in steps that admit nobody anyway.
+TEST_F(LookAheadTest, AForecastKnowsThatThereIsNoRoomAlsoBehindAStepOfDecodesOnly) {
+  Start(4);
+  AddOf(8, 6);
+  Step(64);
+  AddOf(8, 6, 100);  // no room beside the first
+  Request request;
+  request.prompt = {7, 8, 9};
+  const ForecastQuery query = {
+      .request = &request, .cost = {.fixed = 1000, .decode_row = 100}, .max_step_tokens = 64};
+  EXPECT_TRUE(Step(kLooksAhead).looks_ahead);
+  const int64_t before_ns = scheduler->Forecast(query).total_ns;
+  EXPECT_GT(before_ns, 4 * 1100);  // behind the ends of both
+  Step({.max_tokens = 64, .decodes_only = true, .look_ahead = true});
+  EXPECT_GT(scheduler->Forecast(query).total_ns, before_ns - 2 * 1100);
+}
+
 TEST_F(LookAheadTest, SomebodyWhoCouldStartComesFirst) {
   Start(32);
   AddOf(4, 10);

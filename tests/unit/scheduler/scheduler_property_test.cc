@@ -180,7 +180,7 @@ class RandomRun {
     for (const ScheduledChunk& chunk : plan.chunks) {
       const Sequence& sequence = *chunk.sequence;
       ASSERT_EQ(chunk.begin + chunk.length, sequence.num_tokens());
-      if (sequence.num_generated_tokens() + 1 == sequence.request.stop.max_new_tokens) continue;
+      if (EndsWithNextToken(sequence)) continue;
       for (const BlockTable& table : sequence.block_tables) {
         const auto block = static_cast<size_t>(sequence.num_tokens() / options_.block_size);
         ASSERT_LT(block, table.size());

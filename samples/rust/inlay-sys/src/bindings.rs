@@ -852,6 +852,7 @@ pub struct llm_metrics_snapshot {
     pub graph_failures_total: u64,
     pub ahead_steps_total: u64,
     pub ahead_dropped_total: u64,
+    pub ahead_failures_total: u64,
 }
 extern "C" {
     pub fn llm_metrics(engine: *const llm_engine, metrics: *mut llm_metrics_snapshot)
