@@ -11,7 +11,7 @@ namespace llm {
 // kTiles: of 16 rows in a block. All 16 dimensions of the first of two parts of the queries stay in
 // registers; of three parts none do.
 template <DType kType, int kTilesOfBlock>
-struct ManyRows {
+struct RowsShared {
   static constexpr int kTiles = kTilesOfBlock;
   static constexpr int kRows = 16 * kTiles;
   static constexpr int kThreads = kTiles * kWarp;
@@ -25,7 +25,7 @@ struct ManyRows {
   PartSums* totals;  // [kThreads, 2]: of each lane's rows, which registers have no place for
   AttentionQueries queries;
 
-  static __device__ __forceinline__ ManyRows View(int head_dim) {
+  static __device__ __forceinline__ RowsShared View(int head_dim) {
     std::byte* memory = DynamicShared<std::byte>();
     PartSums* totals = reinterpret_cast<PartSums*>(memory + kStages * kStageBytes);
     AttentionRow* where = reinterpret_cast<AttentionRow*>(totals + 2 * kThreads);
@@ -60,10 +60,10 @@ struct WarpQueries<kType, 0> {
 };
 
 template <DType kType, int kTiles>
-__global__ void __launch_bounds__(ManyRows<kType, kTiles>::kThreads,
-                                  ManyRows<kType, kTiles>::kBlocks)
+__global__ void __launch_bounds__(RowsShared<kType, kTiles>::kThreads,
+                                  RowsShared<kType, kTiles>::kBlocks)
     attention_rows_kernel(const AttentionArgs args) {
-  using Shared = ManyRows<kType, kTiles>;
+  using Shared = RowsShared<kType, kTiles>;
   const AttentionRows rows = RowsOfBlock(args, Shared::kRows);
   if (rows.count == 0) return;
   const int head_dim = args.kv.head_dim;
@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(ManyRows<kType, kTiles>::kThreads,
 
 template <DType kType, int kTiles>
 cudaError_t LaunchManyRows(const AttentionArgs& args, LaunchStream stream) {
-  using Shared = ManyRows<kType, kTiles>;
+  using Shared = RowsShared<kType, kTiles>;
   return Launch(
       attention_rows_kernel<kType, kTiles>,
       {GridOf(args, Shared::kRows), dim3(Shared::kThreads), Shared::Bytes(args.kv.head_dim)},
