@@ -133,6 +133,7 @@ class ReportTest(unittest.TestCase):
 | attention, prefill 4,096 tokens, 128 heads of 576, bf16 | | | 30 % |
 | sample, 256 rows of 128,256, top-p | | | 33 % |
 | norm | | | launch bound |
+| row_stats, 256 rows | | | 80 % / 70 %: two GPUs |
 
 | another | expected of floor? |
 """
@@ -151,6 +152,11 @@ class ReportTest(unittest.TestCase):
         self.assertEqual(self.share("linear F8_E4M3", "gate_up [28672, 4096], 4096 rows"), 0.25)
         self.assertEqual(self.share("linear BF16", "gate_up [28672, 4096], 8 rows"), None)
         self.assertEqual(self.share("linear Q4_K", "down [4096, 14336], 1 row"), None)
+
+    def test_of_two_shares_the_second_is_of_an_h200(self):
+        for h200, share in ((False, 0.8), (True, 0.7)):
+            self.assertEqual(gpu_report.expected({"what": "row_stats", "shape": "256 rows"},
+                                                 gpu_report.expectations(self.README, h200)), share)
 
     def test_the_table_of_the_kernels_is_read(self):
         with open(gpu_report.README, encoding="utf-8") as file:

@@ -19,8 +19,8 @@ def words(text):
     return [word.rstrip("s") if word.isalpha() else word for word in re.findall(r"[\w.-]+", text)]
 
 
-def expectations(readme):
-    """(words of the row, share) of each row of the table of floors that expects one."""
+def expectations(readme, h200=False):
+    """(words of the row, share) of each row of the table of floors that expects one; two are of H100 and of H200."""
     rows, inside, last = [], False, []
     for line in readme.splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
@@ -35,9 +35,9 @@ def expectations(readme):
             elif "the same" in cells[0]:
                 own = own + last[1:]  # of another op
             last = own
-            share = re.match(r"(\d+) %", cells[-1])
+            share = re.match(r"(\d+) %(?: / (\d+) %)?", cells[-1])
             if share:
-                rows.append((last, int(share.group(1)) / 100))
+                rows.append((last, int(share.group(2) if h200 and share.group(2) else share.group(1)) / 100))
     return rows
 
 
@@ -62,7 +62,7 @@ def table(result, readme):
     if result["limits"]:
         yield "\nlimits: " + ", ".join(f"{name} {value}" for name, value in result["limits"].items()
                                       if name != "rehearsal")
-    rows = expectations(readme)
+    rows = expectations(readme, "H200" in result["gpu"])
     nominal = next((rate for name, rate in NOMINAL.items() if name in result["gpu"]), None)
     yield ("\n| what | shape | us | floor, us | of floor | expected | of copy rate | of nominal bandwidth | of cuBLASLt |\n"
            "|---|---|---|---|---|---|---|---|---|")
