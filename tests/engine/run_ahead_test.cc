@@ -69,7 +69,7 @@ TEST(RunAheadTest, WhoLeavesTakesNothingFromTheOthers) {
 
 TEST(RunAheadTest, AStepWhoseRequestsHaveAllEndedIsDropped) {
   EngineHarness harness(Options());
-  harness.runner().script = {'x', 'y', 'z'};  // and then the end
+  harness.runner().script = {3, 4, 5};  // and then the end
   RequestSpec spec = harness.Spec("hello", 20);
   spec.ignore_eos = false;
   harness.Submit(spec);
