@@ -160,7 +160,8 @@ template <int kWarps, int kRowTiles>
 cudaError_t LaunchTile(const LinearArgs& args, LaunchStream stream) {
   return Launch(
       linear_bf16_few_kernel<kWarps, kRowTiles>,
-      {dim3(NumOutputTiles(args, 16 * kWarps), NumRowTiles(args.experts, args.rows, 8 * kRowTiles)),
+      {TileGrid(NumOutputTiles(args, 16 * kWarps),
+                NumRowTiles(args.experts, args.rows, 8 * kRowTiles)),
        dim3(kWarps * kWarp), kStages<kWarps, kRowTiles> * sizeof(Stage<kWarps, kRowTiles>)},
       stream, args);
 }

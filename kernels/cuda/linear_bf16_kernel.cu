@@ -239,8 +239,8 @@ __global__ void __launch_bounds__(ShapeOf<kShape>::kThreads, ShapeOf<kShape>::kB
 template <int kShape>
 dim3 GridOf(const LinearArgs& args) {
   using Shape = ShapeOf<kShape>;
-  return dim3(NumOutputTiles(args, Shape::kOutputs),
-              NumRowTiles(args.experts, args.rows, Shape::kRows));
+  return TileGrid(NumOutputTiles(args, Shape::kOutputs),
+                  NumRowTiles(args.experts, args.rows, Shape::kRows));
 }
 
 template <int kShape>
@@ -255,16 +255,19 @@ cudaError_t LaunchTile(const LinearArgs& args, LaunchStream stream) {
 // Blocks for most multiprocessors: a larger tile reads less.
 template <int kShape>
 bool Fills(const LinearArgs& args, int multiprocessors) {
-  const dim3 grid = GridOf<kShape>(args);
-  return int64_t{grid.x} * grid.y * 10 >= int64_t{multiprocessors} * 8;
+  return NumBlocks(GridOf<kShape>(args)) * 10 >= int64_t{multiprocessors} * 8 &&
+         !AreMostlyEmpty(args.experts, args.rows, ShapeOf<kShape>::kRows);
 }
 
 }  // namespace
 
 cudaError_t LaunchLinearBF16(const LinearArgs& args, LaunchStream stream) {
-  if (args.rows <= 32 * args.experts.count) return LaunchLinearBF16Few(args, stream);
   int count = 0;
   if (const cudaError_t error = CountMultiprocessors(&count); error != cudaSuccess) return error;
+  // Of few outputs the kernel for few rows has more blocks, and more on its way in each; the
+  // weights of its second tile of rows come out of the second-level cache.
+  const int few = Fills<0>(args, count) ? 32 : 64;
+  if (args.rows <= few * args.experts.count) return LaunchLinearBF16Few(args, stream);
   if (Fills<2>(args, count)) return LaunchTile<2>(args, stream);
   return Fills<1>(args, count) ? LaunchTile<1>(args, stream) : LaunchTile<0>(args, stream);
 }

@@ -82,8 +82,8 @@ __global__ void __launch_bounds__(kThreads, kBlocks) linear_f32_kernel(const Lin
 
 cudaError_t LaunchLinearF32(const LinearArgs& args, LaunchStream stream) {
   return Launch(linear_f32_kernel,
-                {dim3(static_cast<unsigned>((args.outputs + kOutputs - 1) / kOutputs),
-                      NumRowTiles(args.experts, args.rows, kRows)),
+                {TileGrid(static_cast<unsigned>((args.outputs + kOutputs - 1) / kOutputs),
+                          NumRowTiles(args.experts, args.rows, kRows)),
                  dim3(kThreads), sizeof(Tiles)},
                 stream, args);
 }

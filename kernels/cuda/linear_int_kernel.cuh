@@ -188,8 +188,8 @@ __global__ void __launch_bounds__(kIntThreads, FewRows::kBlocks)
 
 template <typename Shape>
 LaunchShape IntLaunchShape(const LinearBlocksArgs& args, size_t shared_bytes) {
-  return {dim3(static_cast<unsigned>((args.outputs + Shape::kOutputs - 1) / Shape::kOutputs),
-               NumRowTiles(args.experts, args.activations.rows, Shape::kRows)),
+  return {TileGrid(static_cast<unsigned>((args.outputs + Shape::kOutputs - 1) / Shape::kOutputs),
+                   NumRowTiles(args.experts, args.activations.rows, Shape::kRows)),
           dim3(kIntThreads), shared_bytes};
 }
 

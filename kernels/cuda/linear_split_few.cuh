@@ -244,10 +244,10 @@ cudaError_t LaunchSplitFew(const LinearBlocksArgs& args, LaunchStream stream) {
   if constexpr (IsPlainSplit<Block>()) {
     int count = 0;
     if (const cudaError_t error = CountMultiprocessors(&count); error != cudaSuccess) return error;
-    const dim3 grid(NumOutputTiles(args, 32), row_tiles);
-    if (int64_t{grid.x} * grid.y >= 2 * count) return LaunchFewTiles<Block, 2>(args, grid, stream);
+    const dim3 grid = TileGrid(NumOutputTiles(args, 32), row_tiles);
+    if (NumBlocks(grid) >= 2 * count) return LaunchFewTiles<Block, 2>(args, grid, stream);
   }
-  const dim3 grid(NumOutputTiles(args, 16), row_tiles);
+  const dim3 grid = TileGrid(NumOutputTiles(args, 16), row_tiles);
   return LaunchFewTiles<Block, 1>(args, grid, stream);
 }
 

@@ -189,15 +189,15 @@ __global__ void __launch_bounds__(SplitLarge::kThreads, SplitLarge::kBlocks)
 
 template <typename Shape>
 dim3 SplitGrid(const LinearBlocksArgs& args) {
-  return dim3(NumOutputTiles(args, Shape::kOutputs),
-              NumRowTiles(args.experts, args.activations.rows, Shape::kRows));
+  return TileGrid(NumOutputTiles(args, Shape::kOutputs),
+                  NumRowTiles(args.experts, args.activations.rows, Shape::kRows));
 }
 
 // Blocks for most multiprocessors: a larger tile reads less.
 template <typename Shape>
 bool Fills(const LinearBlocksArgs& args, int multiprocessors) {
-  const dim3 grid = SplitGrid<Shape>(args);
-  return int64_t{grid.x} * grid.y * 10 >= int64_t{multiprocessors} * 8;
+  return NumBlocks(SplitGrid<Shape>(args)) * 10 >= int64_t{multiprocessors} * 8 &&
+         !AreMostlyEmpty(args.experts, args.activations.rows, Shape::kRows);
 }
 
 template <typename Block, typename Shape>

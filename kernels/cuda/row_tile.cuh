@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 
 #include "kernels/cuda/device_ops.h"
+#include "kernels/cuda/tile_grid.h"
 #include "kernels/cuda/warp_reduce.cuh"
 
 namespace llm {
@@ -25,10 +26,18 @@ inline unsigned NumRowTiles(const ExpertRows& experts, int64_t rows, int tile_ro
   return static_cast<unsigned>(rows / tile_rows + partly);
 }
 
+// Whether the experts' shares leave most of such tiles less than half full.
+inline bool AreMostlyEmpty(const ExpertRows& experts, int64_t rows, int tile_rows) {
+  return experts.begin != nullptr && rows < int64_t{experts.count} * tile_rows / 2;
+}
+
+__device__ __forceinline__ unsigned RowTileOfBlock() { return blockIdx.z * gridDim.y + blockIdx.y; }
+
 __device__ __forceinline__ RowTile FindInShares(const ExpertRows& experts, int64_t rows,
                                                 int tile_rows, int index) {
   const int64_t share = rows / experts.count;
   const int tiles = static_cast<int>((share + tile_rows - 1) / tile_rows);
+  if (index / tiles >= experts.count) return {-1, 0, 0};
   const int64_t first = index / tiles * share;
   return {index / tiles, first + int64_t{index % tiles} * tile_rows, first + share};
 }
@@ -99,9 +108,9 @@ struct BlockTile {
 // both come out of the second-level cache.
 __device__ __forceinline__ BlockTile FindBlockTile() {
   constexpr unsigned kGrouped = 8;
-  const unsigned index = blockIdx.y * gridDim.x + blockIdx.x;
+  const unsigned index = RowTileOfBlock() * gridDim.x + blockIdx.x;
   const unsigned first = index / (kGrouped * gridDim.x) * kGrouped;
-  const unsigned left = gridDim.y - first;
+  const unsigned left = gridDim.y * gridDim.z - first;
   const unsigned tiles = left < kGrouped ? left : kGrouped;
   const unsigned within = index - first * gridDim.x;
   return {within / tiles, first + within % tiles};
@@ -118,10 +127,10 @@ __device__ __forceinline__ RowTile SelectExpert(int tile_rows, unsigned index, i
   if (args->bias != nullptr) args->bias += tile.expert * args->outputs;
   return tile;
 }
-// That of blockIdx.y.
+// That of this block.
 template <typename Args>
 __device__ __forceinline__ RowTile SelectExpert(int tile_rows, int64_t* rows, Args* args) {
-  return SelectExpert(tile_rows, blockIdx.y, rows, args);
+  return SelectExpert(tile_rows, RowTileOfBlock(), rows, args);
 }
 
 }  // namespace llm

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/cuda/tile_grid.h"
 #include "tests/cuda_on_cpu/host_table.h"
 #include "tests/cuda_on_cpu/warp.h"
 #include "tests/kernels/linear_fixture.h"
@@ -61,8 +62,12 @@ TEST_P(LinearSplitOnCudaTest, GivesWhatF32Gives) {
     cuda_on_cpu::set_mma_order(order);
     // Few rows; tiles of 64 x 32, 128 x 64 and, where weights are floats, 256 x 64, as they fill
     // the device's four multiprocessors.
-    for (const auto& [rows, outputs, cols] :
-         {std::tuple{1, 65, 1792}, {8, 16, 768}, {17, 19, 768}, {40, 400, 256}, {70, 530, 256}}) {
+    for (const auto& [rows, outputs, cols] : {std::tuple{1, 65, 1792},
+                                              {8, 16, 768},
+                                              {17, 19, 768},
+                                              {40, 65, 256},
+                                              {40, 400, 256},
+                                              {70, 530, 256}}) {
       SCOPED_TRACE(testing::Message() << rows << " rows, " << outputs << " outputs");
       const RandomWeight weight = MakeRandomWeight(GetParam(), outputs, cols, &random);
       const auto packed = Pack(CudaOnCpuKernels(), weight);
@@ -121,6 +126,18 @@ INSTANTIATE_TEST_SUITE_P(All, LinearSplitOnCudaTest,
                          [](const testing::TestParamInfo<WeightFormat>& param_info) {
                            return std::string(GetWeightFormat(param_info.param).name);
                          });
+
+// 128 heads of latent attention and steps of 32,768 tokens: more than a grid's y holds.
+TEST(TileGridTest, TilesOfRowsBeyondAGridsYGoOnInZ) {
+  for (const unsigned tiles : {65535u, 65536u, 70000u, 131070u, 131071u}) {
+    const dim3 grid = TileGrid(3, tiles);
+    EXPECT_LE(grid.y, 65535u);
+    EXPECT_GE(grid.y * grid.z, tiles);
+    EXPECT_LT(grid.y * (grid.z - 1), tiles);
+  }
+  EXPECT_EQ(TileGrid(3, 7).z, 1u);
+  EXPECT_EQ(NumBlocks(TileGrid(3, 7)), 21);
+}
 
 }  // namespace
 }  // namespace llm
