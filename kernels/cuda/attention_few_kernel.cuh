@@ -12,8 +12,8 @@
 
 namespace llm {
 
-// Keys of a round and values of one or two have to fit the least shared memory of the targets, and
-// twice that of sm_80.
+// Keys of a round and values of one or two have to fit the least shared memory of the targets; of 8
+// bits and less, twice that of sm_80.
 template <DType kType>
 constexpr int kRoundWarps = kType == DType::kF32 ? 2 : 4;
 template <DType kType>

@@ -26,8 +26,8 @@ constexpr int kRowChunks = kColumns * 2 / 16;     // copies of a row of weights
 constexpr int kCopies = 16 * kRowChunks / kWarp;  // of weights, by each thread
 constexpr int kCopyRows = kWarp / kRowChunks;     // that a warp copies at once
 constexpr int kMostStages = 6;
-constexpr int kMostBytes =
-    88 * 1024;  // of a block: two a multiprocessor, and one of sm_89 and sm_120
+// Of a block: two a multiprocessor from sm_90 on, one of the others and of sm_120.
+constexpr int kMostBytes = 88 * 1024;
 
 template <int kWarps, int kRowTiles>
 struct Stage {

@@ -16,7 +16,9 @@ struct SplitFew {
   static constexpr int kThreads = kWarps * kWarp;
   static constexpr int kRows = 8;
   static constexpr int kMostStages = 6;
-  static constexpr int kStageBytes = 52 * 1024;  // all of them: three blocks a multiprocessor
+  // All of them: with the rows two or three blocks a multiprocessor, of the wide formats on sm_80
+  // one.
+  static constexpr int kStageBytes = 52 * 1024;
   static constexpr int kBlocks = 3;
   // A warp splits half of a row's stage at a time, a float4 a lane.
   static constexpr int kUnitColumns = 4 * kWarp;
