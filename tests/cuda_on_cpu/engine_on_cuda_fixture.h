@@ -85,8 +85,9 @@ class EngineOnCudaTest : public GpuTest {
     model_ = nullptr;
   }
 
-  llm_status TrySubmit(const std::vector<int32_t>& ids, uint32_t max_new_tokens, llm_request_id* id,
-                       float temperature = 0) {
+  // Of `ids`, which outlive it.
+  static llm_request RequestOf(const std::vector<int32_t>& ids, uint32_t max_new_tokens,
+                               float temperature) {
     llm_request request;
     llm_request_init(&request);
     request.prompt_ids = ids.data();
@@ -94,6 +95,11 @@ class EngineOnCudaTest : public GpuTest {
     request.max_new_tokens = max_new_tokens;
     request.ignore_eos = LLM_ON;
     request.temperature = temperature;
+    return request;
+  }
+  llm_status TrySubmit(const std::vector<int32_t>& ids, uint32_t max_new_tokens, llm_request_id* id,
+                       float temperature = 0) {
+    const llm_request request = RequestOf(ids, max_new_tokens, temperature);
     return llm_submit(engine_, &request, id);
   }
   llm_request_id Submit(const std::vector<int32_t>& ids, uint32_t max_new_tokens,

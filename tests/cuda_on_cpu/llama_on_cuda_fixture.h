@@ -25,13 +25,7 @@ class LlamaOnCudaTest : public EngineOnCudaTest {
   // Its tokens are drawn, so that they show any bit of the logits sooner or later.
   llm_request_id SubmitDrawn(const std::vector<int32_t>& ids, uint32_t max_new_tokens,
                              float presence_penalty = 0) {
-    llm_request request;
-    llm_request_init(&request);
-    request.prompt_ids = ids.data();
-    request.num_prompt_ids = ids.size();
-    request.max_new_tokens = max_new_tokens;
-    request.ignore_eos = LLM_ON;
-    request.temperature = 1.5f;
+    llm_request request = RequestOf(ids, max_new_tokens, 1.5f);
     request.presence_penalty = presence_penalty;
     request.seed = max_new_tokens;
     request.set |= LLM_SET_SEED;
@@ -48,6 +42,23 @@ class LlamaOnCudaTest : public EngineOnCudaTest {
     llm_metrics_snapshot_init(&metrics);
     EXPECT_EQ(llm_metrics(engine_, &metrics), LLM_OK);
     return metrics;
+  }
+  // The one request, whose device is lost from the call with this number on, ends once and says
+  // why, with the tokens that it had; both are closed.
+  void ExpectEndsAsLostAt(int64_t call) {
+    gpu().BreakCall(call);
+    RunAll();
+    Poll();
+    ASSERT_EQ(answers_.size(), 1u);
+    const Answer& answer = answers_.begin()->second;
+    EXPECT_EQ(answer.num_finished, 1);
+    EXPECT_EQ(answer.status, LLM_INTERNAL);
+    EXPECT_NE(answer.message.find("the device is lost"), std::string::npos) << answer.message;
+    EXPECT_EQ(answer.ids, Expected(answer.ids.size()));
+    answers_.clear();
+    CloseEngine();
+    CloseModel();
+    gpu().Reset();
   }
   // Runs all to their ends and closes both; the tokens of these requests, in their order.
   std::vector<std::vector<int32_t>> Finish(const std::vector<llm_request_id>& ids) {
